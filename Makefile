@@ -1,0 +1,77 @@
+# Builds, installs and tests the projector extension (PGXS).
+#
+#   make, make install, make installcheck   the usual PGXS targets
+#   make demo                               a guided tour on a throwaway server
+#   make test                               every test suite on a throwaway server
+#   make bench                              every benchmark on a throwaway server
+#   make check-layers                       the include discipline of src/
+#
+# demo, test and bench need nothing but make and a shell to start with: they
+# install the missing packages first when run as root on Debian.
+
+DEBIAN_PG_CONFIG := /usr/lib/postgresql/15/bin/pg_config
+PG_CONFIG ?= $(firstword $(wildcard $(DEBIAN_PG_CONFIG)) pg_config)
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+
+MODULE_big = projector
+EXTENSION = projector
+EXTENSION_SQL = projector--1.0.sql
+DATA_built = $(EXTENSION_SQL)
+OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c)))
+
+# Unused parameters are part of the fmgr and hook conventions; the other two
+# warnings fire inside the server headers.
+PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
+	-Wno-missing-field-initializers $(if $(WERROR),-Werror)
+
+# Topics named in REGRESS_FIRST run before the others, which run by name.
+REGRESS_FIRST =
+REGRESS_ALL := $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
+REGRESS := $(strip $(REGRESS_FIRST) $(filter-out $(REGRESS_FIRST),$(REGRESS_ALL)))
+ISOLATION := $(patsubst test/isolation/specs/%.spec,%,$(sort $(wildcard test/isolation/specs/*.spec)))
+ISOLATION_OPTS = --inputdir=test/isolation
+
+EXTRA_CLEAN = build results output_iso regression.diffs regression.out
+
+HARNESS = test/harness
+
+ifneq ($(wildcard $(PGXS)),)
+include $(PGXS)
+else
+all install installcheck:
+	@echo '$(PG_CONFIG) does not lead to PGXS: install postgresql-server-dev-15,' >&2
+	@echo 'or name another server with PG_CONFIG=/path/to/pg_config.' >&2
+	@echo '("make test" and "make demo" install what they need when run as root.)' >&2
+	@exit 1
+
+clean:
+	rm -f $(OBJS) $(OBJS:.o=.bc) $(MODULE_big).so $(EXTENSION_SQL)
+	rm -rf $(EXTRA_CLEAN)
+endif
+
+$(OBJS) $(OBJS:.o=.bc): $(sort $(wildcard src/*.h)) Makefile
+
+SQL_PARTS = $(sort $(wildcard src/sql/[0-9][0-9]_*.sql))
+
+$(EXTENSION_SQL): $(SQL_PARTS) Makefile
+	{ printf '%s\n' '\echo Use "CREATE EXTENSION projector" to load this file. \quit'; \
+	  cat $(SQL_PARTS); } >$@.tmp
+	mv $@.tmp $@
+
+demo:
+	@$(HARNESS)/demo
+
+test:
+	@$(HARNESS)/test
+
+bench:
+	@for b in bench/*; do \
+		if [ -f "$$b" ] && [ -x "$$b" ]; then \
+			$(HARNESS)/with-cluster "$$b" || exit 1; \
+		fi; \
+	done
+
+check-layers:
+	@$(HARNESS)/check-layers
+
+.PHONY: demo test bench check-layers

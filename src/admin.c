@@ -1,0 +1,630 @@
+/*
+ * admin.c
+ *	  Registering projections, and changing how they are run.
+ *
+ * Whoever changes a registry row holds the projection's lock exclusively
+ * until the end of the transaction.  That keeps out all who apply, so that
+ * afterwards nobody goes by the old row: an appender that cannot get the lock
+ * queues its events.
+ */
+#include "compat.h"
+
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "nodes/pg_list.h"
+#include "storage/lockdefs.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/jsonb.h"
+#include "utils/lsyscache.h"
+
+#include "context.h"
+#include "cursor.h"
+#include "definition.h"
+#include "lock.h"
+#include "projection.h"
+#include "statement.h"
+
+PG_FUNCTION_INFO_V1(projector_create);
+PG_FUNCTION_INFO_V1(projector_alter);
+PG_FUNCTION_INFO_V1(projector_set_mode);
+PG_FUNCTION_INFO_V1(projector_pause);
+PG_FUNCTION_INFO_V1(projector_resume);
+PG_FUNCTION_INFO_V1(projector_drop);
+
+static PjStatement insert_projection = {
+	.sql = "INSERT INTO projector.projections (name, owner, kind, handler,"
+	" targets, event_types, mode, ordering, options, home, definition_hash,"
+	" search_path)"
+	" VALUES ($1, $2, 'handler', $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+	" ON CONFLICT (name) DO NOTHING RETURNING projection_id",
+	.expect = SPI_OK_INSERT_RETURNING,
+	.nargs = 11,
+	.argtypes = {TEXTOID, TEXTOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID,
+	TEXTOID, TEXTOID, JSONBOID, TEXTOID, BYTEAOID, TEXTOID},
+};
+
+static PjStatement update_definition = {
+	.sql = "UPDATE projector.projections SET handler = $2, targets = $3,"
+	" event_types = $4, options = $5 WHERE projection_id = $1",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 5,
+	.argtypes = {INT4OID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID, JSONBOID},
+};
+
+static PjStatement merge_options = {
+	.sql = "SELECT jsonb_strip_nulls($1 || $2)",
+	.expect = SPI_OK_SELECT,
+	.nargs = 2,
+	.argtypes = {JSONBOID, JSONBOID},
+};
+
+static PjStatement set_mode = {
+	.sql = "UPDATE projector.projections SET mode = $2,"
+	" handover_log_seq = CASE WHEN $3 THEN NULL ELSE handover_log_seq END"
+	" WHERE projection_id = $1",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, BOOLOID},
+};
+
+/* Those with a mode of their own are not concerned. */
+static PjStatement switch_cursors = {
+	.sql = "UPDATE projector.projection_cursors"
+	" SET state = 'switching', updated_at = now()"
+	" WHERE projection_id = $1 AND state = 'live' AND mode IS NULL",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
+static PjStatement set_tenant_mode = {
+	.sql = "INSERT INTO projector.projection_cursors AS c"
+	" (projection_id, tenant_id, mode, state)"
+	" VALUES ($1, $2, $3, CASE WHEN $4 THEN 'replaying' ELSE 'live' END)"
+	" ON CONFLICT (projection_id, tenant_id) DO UPDATE"
+	" SET mode = excluded.mode, updated_at = now(),"
+	" state = CASE WHEN $4 AND c.state = 'live' THEN 'switching'"
+	" ELSE c.state END",
+	.expect = SPI_OK_INSERT,
+	.nargs = 4,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, BOOLOID},
+};
+
+static PjStatement pause_all = {
+	.sql = "UPDATE projector.projections SET paused = $2, paused_by = $3,"
+	" pause_reason = $4 WHERE projection_id = $1",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 4,
+	.argtypes = {INT4OID, BOOLOID, TEXTOID, TEXTOID},
+};
+
+static PjStatement pause_tenant = {
+	.sql = "INSERT INTO projector.projection_cursors"
+	" (projection_id, tenant_id, state, paused_by, pause_reason)"
+	" VALUES ($1, $2, CASE WHEN $5 THEN 'live' ELSE 'replaying' END, $3, $4)"
+	" ON CONFLICT (projection_id, tenant_id) DO UPDATE"
+	" SET paused_by = excluded.paused_by,"
+	" pause_reason = excluded.pause_reason, updated_at = now()",
+	.expect = SPI_OK_INSERT,
+	.nargs = 5,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, TEXTOID, BOOLOID},
+};
+
+/* A pause made by a run ends with it, and not by projector_resume(). */
+static PjStatement resume_tenant = {
+	.sql = "UPDATE projector.projection_cursors SET paused_by = NULL,"
+	" pause_reason = NULL, updated_at = now()"
+	" WHERE projection_id = $1 AND tenant_id = $2 AND paused_by IS NOT NULL"
+	" AND run_id IS NULL",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+static PjStatement note_overrides = {
+	.sql = "UPDATE projector.projections SET overrides = EXISTS"
+	" (SELECT FROM projector.projection_cursors c"
+	" WHERE c.projection_id = $1 AND (c.mode IS NOT NULL"
+	" OR c.paused_by IS NOT NULL OR c.run_id IS NOT NULL)),"
+	" handover_log_seq = CASE WHEN $2 THEN NULL ELSE handover_log_seq END"
+	" WHERE projection_id = $1",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT4OID, BOOLOID},
+};
+
+static PjStatement drop_statements[] = {
+	{.sql = "DELETE FROM projector.projections WHERE projection_id = $1"},
+	{.sql = "DELETE FROM projector.projection_offsets WHERE projection_id = $1"},
+	{.sql = "DELETE FROM projector.projection_cursors WHERE projection_id = $1"},
+	{.sql = "DELETE FROM projector.apply_outbox WHERE projection_id = $1"},
+	{.sql = "DELETE FROM projector.projection_failures WHERE projection_id = $1"},
+};
+
+/* ---- arguments ---- */
+
+static char *
+required_text(FunctionCallInfo fcinfo, int argno, const char *name)
+{
+	if (PG_ARGISNULL(argno))
+		ereport(ERROR,
+				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				errmsg("%s must not be null", name));
+	return text_to_cstring(PG_GETARG_TEXT_PP(argno));
+}
+
+/* A tenant, or 0 for all. */
+static Datum
+tenant_argument(FunctionCallInfo fcinfo, int argno)
+{
+	if (PG_ARGISNULL(argno))
+		return (Datum) 0;
+	if (VARSIZE_ANY_EXHDR(PG_GETARG_TEXT_PP(argno)) == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("tenant_id must not be empty"),
+				errhint("Use null for all tenants."));
+	return PG_GETARG_DATUM(argno);
+}
+
+/* ---- create ---- */
+
+/*
+ * The search_path in effect, as names: what "$user" and missing schemas come
+ * to now, with pg_temp last.
+ */
+static char *
+effective_search_path(void)
+{
+	List	   *path = fetch_search_path(false);
+	StringInfoData str;
+	ListCell   *cell;
+
+	initStringInfo(&str);
+	foreach(cell, path)
+	{
+		char	   *schema = get_namespace_name(lfirst_oid(cell));
+
+		if (schema != NULL && !isAnyTempNamespace(lfirst_oid(cell)))
+			appendStringInfo(&str, "%s, ", quote_identifier(schema));
+	}
+	appendStringInfoString(&str, "pg_temp");
+	return str.data;
+}
+
+/* Exactly one of the four must say what the projection does. */
+static const char *
+only_handler(FunctionCallInfo fcinfo)
+{
+	int			given = 0;
+
+	for (int argno = 1; argno <= 4; argno++)
+		given += !PG_ARGISNULL(argno);
+	if (given != 1)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("a projection needs exactly one of handler, fold, fold_columns and statement"),
+				errdetail("%d of them were given.", given));
+	if (PG_ARGISNULL(1))
+		ereport(ERROR,
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("folds and statements are not supported by this version"),
+				errhint("Write a handler."));
+	return text_to_cstring(PG_GETARG_TEXT_PP(1));
+}
+
+static void
+read_create_arguments(FunctionCallInfo fcinfo, PjDefinition *definition)
+{
+	definition->name = required_text(fcinfo, 0, "name");
+	definition->handler = only_handler(fcinfo);
+	definition->targets = PG_ARGISNULL(5) ? (Datum) 0 : PG_GETARG_DATUM(5);
+	if (strcmp(required_text(fcinfo, 6, "key"), "aggregate_id") != 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("key can be chosen for folds only"),
+				errhint("A handler finds its rows itself: leave key out."));
+	definition->event_types = PG_ARGISNULL(7) ? (Datum) 0 : PG_GETARG_DATUM(7);
+	definition->mode = pj_mode(required_text(fcinfo, 8, "mode"));
+	definition->ordering = PG_ARGISNULL(9) ? "aggregate" :
+		text_to_cstring(PG_GETARG_TEXT_PP(9));
+	if (strcmp(required_text(fcinfo, 10, "source"), "events") != 0)
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_OBJECT),
+				errmsg("source \"%s\" does not exist",
+					   text_to_cstring(PG_GETARG_TEXT_PP(10))),
+				errhint("The only source is \"events\"."));
+	if (PG_ARGISNULL(11))
+		ereport(ERROR,
+				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				errmsg("options must not be null"),
+				errhint("Use '{}' for none."));
+	definition->options = PG_GETARG_JSONB_P(11);
+}
+
+static void
+insert_definition(const PjDefinition *definition, Oid owner,
+				  const char *search_path)
+{
+	Datum		values[11] = {
+		CStringGetTextDatum(definition->name),
+		CStringGetTextDatum(GetUserNameFromId(owner, false)),
+		CStringGetTextDatum(definition->handler),
+		definition->targets,
+		definition->event_types,
+		CStringGetTextDatum(pj_mode_names[definition->mode]),
+		CStringGetTextDatum(definition->ordering),
+		JsonbPGetDatum(definition->options),
+		CStringGetTextDatum(pj_home()),
+		PointerGetDatum(pj_definition_hash(definition)),
+		CStringGetTextDatum(search_path)
+	};
+	PjContext	saved;
+	bool		isnull;
+
+	pj_enter_internal(&saved);
+	if (pj_execute(&insert_projection, values,
+				   definition->event_types ? NULL : "    n      ") == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_DUPLICATE_OBJECT),
+				errmsg("projection \"%s\" already exists", definition->name),
+				errhint("Change it with projector_alter, or drop it with projector_drop."));
+	pj_lock_projection(DatumGetInt32(pj_result(0, 1, &isnull)), ExclusiveLock,
+					   true);
+	pj_leave_internal(&saved);
+}
+
+/* See the install script. */
+Datum
+projector_create(PG_FUNCTION_ARGS)
+{
+	PjDefinition definition;
+	Oid			owner = GetUserId();
+
+	pj_refuse_in_user_code("projector_create");
+	read_create_arguments(fcinfo, &definition);
+	pj_definition_check(&definition, owner);
+	insert_definition(&definition, owner, effective_search_path());
+
+	PG_RETURN_VOID();
+}
+
+/* ---- alter ---- */
+
+static Datum
+json_text_array(JsonbValue *value, const char *name)
+{
+	JsonbIterator *it;
+	JsonbIteratorToken token;
+	JsonbValue	elem;
+	ArrayBuildState *array = initArrayResult(TEXTOID, CurrentMemoryContext,
+											 false);
+
+	if (value->type != jbvBinary ||
+		!JsonContainerIsArray(value->val.binary.data))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("\"%s\" must be an array of strings", name));
+
+	it = JsonbIteratorInit(value->val.binary.data);
+	while ((token = JsonbIteratorNext(&it, &elem, true)) != WJB_DONE)
+	{
+		if (token != WJB_ELEM)
+			continue;
+		if (elem.type != jbvString)
+			ereport(ERROR,
+					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("\"%s\" must be an array of strings", name));
+		array = accumArrayResult(array,
+								 PointerGetDatum(cstring_to_text_with_len(elem.val.string.val,
+																		  elem.val.string.len)),
+								 false, TEXTOID, CurrentMemoryContext);
+	}
+	return makeArrayResult(array, CurrentMemoryContext);
+}
+
+/* The options with some replaced, and those set to null removed. */
+static Jsonb *
+merged_options(Jsonb *old, JsonbValue *changes)
+{
+	Datum		values[2] = {JsonbPGetDatum(old)};
+	PjContext	saved;
+	Jsonb	   *merged;
+	bool		isnull;
+
+	if (changes->type != jbvBinary ||
+		!JsonContainerIsObject(changes->val.binary.data))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("\"options\" must be a JSON object"));
+	values[1] = JsonbPGetDatum(JsonbValueToJsonb(changes));
+	pj_enter_internal(&saved);
+	pj_execute(&merge_options, values, NULL);
+	merged = DatumGetJsonbPCopy(pj_result(0, 1, &isnull));
+	pj_leave_internal(&saved);
+	return merged;
+}
+
+static void
+read_change(PjDefinition *definition, const char *name, JsonbValue *value)
+{
+	if (strcmp(name, "handler") == 0)
+	{
+		if (value->type != jbvString)
+			ereport(ERROR,
+					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("\"handler\" must be a string"));
+		definition->handler = pnstrdup(value->val.string.val,
+									   value->val.string.len);
+	}
+	else if (strcmp(name, "targets") == 0)
+		definition->targets = value->type == jbvNull ? (Datum) 0 :
+			json_text_array(value, name);
+	else if (strcmp(name, "event_types") == 0)
+		definition->event_types = value->type == jbvNull ? (Datum) 0 :
+			json_text_array(value, name);
+	else if (strcmp(name, "options") == 0)
+		definition->options = merged_options(definition->options, value);
+	else if (strcmp(name, "mode") == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("the mode is not part of a projection's definition"),
+				errhint("Use projector_set_mode."));
+	else
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("\"%s\" of a projection cannot be changed", name),
+				errhint("What can be changed is \"handler\", \"targets\", \"event_types\" and \"options\"."));
+}
+
+static void
+read_changes(PjDefinition *definition, Jsonb *changes)
+{
+	JsonbIterator *it;
+	JsonbIteratorToken token;
+	JsonbValue	key,
+				value;
+
+	if (!JB_ROOT_IS_OBJECT(changes))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("changes must be a JSON object"));
+	it = JsonbIteratorInit(&changes->root);
+	while ((token = JsonbIteratorNext(&it, &key, true)) != WJB_DONE)
+	{
+		if (token != WJB_KEY)
+			continue;
+		(void) JsonbIteratorNext(&it, &value, true);
+		read_change(definition, pnstrdup(key.val.string.val,
+										 key.val.string.len), &value);
+	}
+}
+
+/* See the install script. */
+Datum
+projector_alter(PG_FUNCTION_ARGS)
+{
+	PjProjection *projection;
+	PjDefinition definition;
+	Datum		values[5];
+	PjContext	saved;
+
+	pj_refuse_in_user_code("projector_alter");
+	if (PG_ARGISNULL(1))
+		ereport(ERROR,
+				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				errmsg("changes must not be null"));
+	projection = pj_projection_own(required_text(fcinfo, 0, "name"),
+								   ExclusiveLock);
+	definition = (PjDefinition)
+	{
+		.name = projection->name,
+			.handler = projection->handler,
+			.targets = projection->targets,
+			.event_types = projection->event_types,
+			.mode = projection->mode,
+			.ordering = projection->ordering,
+			.options = projection->options_json,
+	};
+	read_changes(&definition, PG_GETARG_JSONB_P(1));
+	pj_definition_check(&definition, pj_projection_owner(projection));
+
+	values[0] = Int32GetDatum(projection->id);
+	values[1] = CStringGetTextDatum(definition.handler);
+	values[2] = definition.targets;
+	values[3] = definition.event_types;
+	values[4] = JsonbPGetDatum(definition.options);
+	pj_enter_internal(&saved);
+	pj_execute(&update_definition, values,
+			   definition.event_types ? NULL : "   n ");
+	pj_leave_internal(&saved);
+
+	PG_RETURN_VOID();
+}
+
+/* ---- mode ---- */
+
+/*
+ * Change the mode of all tenants that have none of their own.  Events that
+ * came while a projection was off have left no trace outside the log: once it
+ * is on again the log is read from the cursor up to a new handover.
+ */
+static void
+set_mode_for_all(const PjProjection *projection, PjMode mode)
+{
+	bool		switched_on = projection->mode == PJ_OFF && mode != PJ_OFF;
+	Datum		values[3] = {Int32GetDatum(projection->id),
+		CStringGetTextDatum(pj_mode_names[mode]),
+	BoolGetDatum(switched_on)};
+
+	if (switched_on)
+		pj_execute(&switch_cursors, values, NULL);
+	pj_execute(&set_mode, values, NULL);
+}
+
+/* Change one tenant's mode; null removes the one it has. */
+static void
+set_mode_for_tenant(PjProjection *projection, Datum tenant, const char *mode)
+{
+	PjMode		after = mode ? pj_mode(mode) : projection->mode;
+	PjPair		pair;
+	bool		switched_on;
+	Datum		values[4] = {Int32GetDatum(projection->id), tenant};
+
+	pj_pair_look(&pair, projection, tenant);
+	switched_on = pair.mode == PJ_OFF && after != PJ_OFF;
+	if (mode)
+		values[2] = CStringGetTextDatum(mode);
+	values[3] = BoolGetDatum(switched_on || pair.replaying);
+	pj_execute(&set_tenant_mode, values, mode ? NULL : "  n ");
+
+	values[1] = BoolGetDatum(switched_on);
+	pj_execute(&note_overrides, values, NULL);
+}
+
+/* See the install script. */
+Datum
+projector_set_mode(PG_FUNCTION_ARGS)
+{
+	Datum		tenant = tenant_argument(fcinfo, 2);
+	const char *mode = PG_ARGISNULL(1) ? NULL :
+		text_to_cstring(PG_GETARG_TEXT_PP(1));
+	PjProjection *projection;
+	PjContext	saved;
+
+	pj_require_read_committed("projector_set_mode");
+	pj_refuse_in_user_code("projector_set_mode");
+	if (mode == NULL && tenant == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				errmsg("mode must not be null"),
+				errhint("With a tenant_id, null removes the tenant's own mode."));
+	projection = pj_projection_own(required_text(fcinfo, 0, "name"),
+								   ExclusiveLock);
+	if (mode)
+		pj_definition_check_mode(projection->name, pj_mode(mode),
+								 projection->ordering);
+
+	pj_enter_internal(&saved);
+	if (tenant)
+		set_mode_for_tenant(projection, tenant, mode);
+	else
+		set_mode_for_all(projection, pj_mode(mode));
+	pj_leave_internal(&saved);
+
+	PG_RETURN_VOID();
+}
+
+/* ---- pause and resume ---- */
+
+static void
+set_paused(const PjProjection *projection, bool paused, Datum by, Datum reason)
+{
+	Datum		values[4] = {Int32GetDatum(projection->id),
+	BoolGetDatum(paused), by, reason};
+	char		nulls[] = "    ";
+
+	if (by == 0)
+		nulls[2] = 'n';
+	if (reason == 0)
+		nulls[3] = 'n';
+	pj_execute(&pause_all, values, nulls);
+}
+
+static void
+note_tenant_overrides(const PjProjection *projection)
+{
+	Datum		values[2] = {Int32GetDatum(projection->id),
+	BoolGetDatum(false)};
+
+	pj_execute(&note_overrides, values, NULL);
+}
+
+/* See the install script. */
+Datum
+projector_pause(PG_FUNCTION_ARGS)
+{
+	Datum		tenant = tenant_argument(fcinfo, 1);
+	Datum		reason = PG_ARGISNULL(2) ? (Datum) 0 : PG_GETARG_DATUM(2);
+	Datum		by = CStringGetTextDatum(GetUserNameFromId(GetUserId(), false));
+	PjProjection *projection;
+	PjContext	saved;
+
+	pj_refuse_in_user_code("projector_pause");
+	projection = pj_projection_own(required_text(fcinfo, 0, "name"),
+								   ExclusiveLock);
+	pj_enter_internal(&saved);
+	if (tenant)
+	{
+		Datum		values[5] = {Int32GetDatum(projection->id), tenant, by,
+		reason, BoolGetDatum(projection->handed_over)};
+
+		pj_execute(&pause_tenant, values, reason ? NULL : "   n ");
+		note_tenant_overrides(projection);
+	}
+	else
+		set_paused(projection, true, by, reason);
+	pj_leave_internal(&saved);
+
+	PG_RETURN_VOID();
+}
+
+/* See the install script. */
+Datum
+projector_resume(PG_FUNCTION_ARGS)
+{
+	Datum		tenant = tenant_argument(fcinfo, 1);
+	PjProjection *projection;
+	PjContext	saved;
+
+	pj_refuse_in_user_code("projector_resume");
+	projection = pj_projection_own(required_text(fcinfo, 0, "name"),
+								   ExclusiveLock);
+	pj_enter_internal(&saved);
+	if (tenant)
+	{
+		Datum		values[2] = {Int32GetDatum(projection->id), tenant};
+
+		pj_execute(&resume_tenant, values, NULL);
+		note_tenant_overrides(projection);
+	}
+	else
+		set_paused(projection, false, 0, 0);
+	pj_leave_internal(&saved);
+
+	PG_RETURN_VOID();
+}
+
+/* ---- drop ---- */
+
+/* See the install script. */
+Datum
+projector_drop(PG_FUNCTION_ARGS)
+{
+	PjProjection *projection;
+	Datum		values[1];
+	PjContext	saved;
+
+	pj_refuse_in_user_code("projector_drop");
+	projection = pj_projection_own(required_text(fcinfo, 0, "name"),
+								   ExclusiveLock);
+	values[0] = Int32GetDatum(projection->id);
+	pj_enter_internal(&saved);
+	for (int i = 0; i < lengthof(drop_statements); i++)
+	{
+		PjStatement *stmt = &drop_statements[i];
+
+		stmt->expect = SPI_OK_DELETE;
+		stmt->nargs = 1;
+		stmt->argtypes[0] = INT4OID;
+		pj_execute(stmt, values, NULL);
+	}
+	pj_leave_internal(&saved);
+
+	PG_RETURN_VOID();
+}

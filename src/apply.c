@@ -1,0 +1,703 @@
+/*
+ * apply.c
+ *	  The one way in which events are applied, whatever the kind of the
+ *	  projection and whoever asks.
+ *
+ * Apply means: for these aggregates, load the events after the offset from
+ * the log, apply them in order, move the offset, all in the caller's
+ * transaction.  Drivers differ in how they choose the aggregates and in what
+ * becomes of events that cannot be applied now.
+ *
+ * What it guarantees:
+ *
+ *	- An event at or below its aggregate's offset is not applied again.
+ *	- No event overtakes an earlier one of its aggregate.  An aggregate's
+ *	  events form a slice, in sequence; a slice is cut before the first event
+ *	  that has a dead item, a failed one whose retry is not due, or one
+ *	  claimed by somebody else, and ends with the first event that fails.
+ *	- Read model and offset change together: both happen in one
+ *	  subtransaction (for strict appends in the caller's own).  The offset
+ *	  moves first, by an update that names its old value, so that of two who
+ *	  apply the same event only one gets to run its code.
+ *	- A failed event costs no other aggregate anything.  What was applied
+ *	  before it in the same subtransaction is rolled back and applied again
+ *	  without it.
+ *
+ * The caller has the locks that lock.c asks of it, and is inside
+ * pj_enter_internal().
+ */
+#include "compat.h"
+
+#include "access/xact.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+
+#include "apply.h"
+#include "errcodes.h"
+#include "failure.h"
+#include "kind.h"
+#include "offset.h"
+#include "outbox.h"
+
+/* Given events take at most this many earlier ones of their aggregate along. */
+#define MAX_BACKLOG			32
+
+/* After two errors, events are applied in pieces of this size. */
+#define PIECE_AFTER_ERRORS	50
+
+/* One aggregate's events, in sequence. */
+typedef struct Slice
+{
+	PjOffset   *offset;			/* kept up to date as events are applied */
+	int			first;			/* in Batch.events */
+	int			end;			/* behind the last that may be applied */
+	int			loaded_end;		/* behind the last loaded */
+	int			applied_end;	/* behind the last applied */
+	bool		stopped;		/* cut, or an event failed */
+} Slice;
+
+typedef struct Batch
+{
+	PjApply    *apply;
+	const PjProjection *projection;
+	const PjKind *kind;
+	const char *tenant;
+	PjOffset   *offsets;
+	Slice	   *slices;
+	int			nslices;
+	PjEvent   **events;			/* all slices', one behind the other */
+	PjItem	   *items;			/* of the events */
+	int			nevents;
+	int		   *slice_of;		/* index of each event's slice */
+	bool		loaded;			/* from the log, that is; else as given */
+} Batch;
+
+/* ---- what to apply ---- */
+
+/* Does the driver come with events, rather than with items? */
+static bool
+has_given(const PjApply *apply)
+{
+	return apply->driver == PJ_BY_APPEND ||
+		apply->driver == PJ_BY_STRICT_APPEND ||
+		apply->driver == PJ_BY_LOG;
+}
+
+/*
+ * Do the given events follow directly upon the offsets?  Then there is
+ * nothing to load: all before them have been applied.
+ */
+static bool
+given_suffice(const PjApply *apply, const PjOffset *offsets)
+{
+	int			range = -1;
+	int64		previous = 0;
+
+	if (apply->ngiven == 0)
+		return false;
+	for (int i = 0; i < apply->ngiven; i++)
+	{
+		const PjEvent *event = &apply->given[i];
+
+		if (range < 0 ||
+			!pj_text_equal(apply->ranges[range].aggregate,
+						   pj_event_aggregate(event)))
+			previous = offsets[++range].last;
+		if (pj_event_sequence(event) != previous + 1)
+			return false;
+		previous++;
+	}
+	return true;
+}
+
+/* Load the events of all ranges, or take the given ones. */
+static void
+load_events(Batch *batch)
+{
+	PjApply    *apply = batch->apply;
+	PjPair	   *pair = apply->pair;
+	PjEvent    *events = apply->given;
+
+	batch->nevents = apply->ngiven;
+	if (!given_suffice(apply, batch->offsets))
+	{
+		int			limit = apply->limit;
+
+		if (has_given(apply))
+			limit = apply->ngiven + apply->nranges * (MAX_BACKLOG + 1);
+		for (int i = 0; i < apply->nranges; i++)
+			apply->ranges[i].after = batch->offsets[i].last;
+		batch->nevents = pj_source_load(pair->tenant, apply->ranges,
+										apply->nranges,
+										batch->projection->event_types,
+										limit, &events);
+		batch->loaded = true;
+		apply->incomplete = (batch->nevents == limit);
+	}
+
+	batch->events = palloc(sizeof(PjEvent *) * Max(batch->nevents, 1));
+	for (int i = 0; i < batch->nevents; i++)
+		batch->events[i] = &events[i];
+}
+
+/* Events come in the order of the ranges: give each range its slice. */
+static void
+cut_slices(Batch *batch)
+{
+	int			at = 0;
+
+	batch->nslices = batch->apply->nranges;
+	batch->slices = palloc0(sizeof(Slice) * batch->nslices);
+	batch->slice_of = palloc(sizeof(int) * Max(batch->nevents, 1));
+	for (int i = 0; i < batch->nslices; i++)
+	{
+		Slice	   *slice = &batch->slices[i];
+
+		slice->offset = &batch->offsets[i];
+		slice->first = at;
+		while (at < batch->nevents &&
+			   pj_text_equal(pj_event_aggregate(batch->events[at]),
+							 slice->offset->aggregate))
+			batch->slice_of[at++] = i;
+		slice->end = slice->loaded_end = at;
+		slice->applied_end = slice->first;
+	}
+	Assert(at == batch->nevents);
+}
+
+/* May this event be applied by this driver now? */
+static bool
+may_apply(const Batch *batch, int i)
+{
+	const PjApply *apply = batch->apply;
+	const PjItem *item = &batch->items[i];
+
+	switch (item->status)
+	{
+		case PJ_NO_ROW:
+			return true;
+		case PJ_PENDING:
+			return item->claimed;
+		case PJ_FAILED:
+		case PJ_DEAD:
+			if (!item->claimed || has_given(apply))
+				return false;
+			if (apply->driver == PJ_BY_RETRY &&
+				pj_event_sequence(batch->events[i]) == apply->retry)
+				return true;
+			return item->status == PJ_FAILED && item->due;
+	}
+	return false;
+}
+
+/* Are there but few events to take along, and all given ones at hand? */
+static bool
+short_backlog(const Batch *batch, int s)
+{
+	const Slice *slice = &batch->slices[s];
+	const PjRange *range = &batch->apply->ranges[s];
+	int			own = slice->first;
+
+	while (own < slice->end &&
+		   pj_event_sequence(batch->events[own]) < range->from)
+		own++;
+	return own - slice->first <= MAX_BACKLOG &&
+		slice->end > slice->first &&
+		pj_event_sequence(batch->events[slice->end - 1]) == range->upto;
+}
+
+/* End each slice before the first event that may not be applied. */
+static void
+cut_blocked(Batch *batch)
+{
+	PjApply    *apply = batch->apply;
+
+	/* New events that follow upon the offset have no items. */
+	batch->items = palloc0(sizeof(PjItem) * Max(batch->nevents, 1));
+	if (!batch->loaded && apply->driver != PJ_BY_LOG)
+		return;
+
+	pj_outbox_look(batch->projection->id, batch->events, batch->nevents,
+				   batch->items);
+	for (int s = 0; s < batch->nslices; s++)
+	{
+		Slice	   *slice = &batch->slices[s];
+		int			i = slice->first;
+
+		while (i < slice->end && may_apply(batch, i))
+			i++;
+		slice->stopped = i < slice->end;
+
+		/*
+		 * Given events take their aggregate's backlog along only if that is
+		 * short, and nothing is in the way.
+		 */
+		if (has_given(apply) &&
+			(slice->stopped || !short_backlog(batch, s)))
+		{
+			slice->stopped = true;
+			i = slice->first;
+		}
+		slice->end = i;
+		apply->blocked += slice->stopped;
+	}
+}
+
+/* ---- applying ---- */
+
+/*
+ * Check an event against its predecessor, or against the offset if it is the
+ * first behind it.
+ */
+static void
+check_event(Batch *batch, int i)
+{
+	const Slice *slice = &batch->slices[batch->slice_of[i]];
+	PjEvent    *event = batch->events[i];
+	int64		previous = i > slice->applied_end ?
+		pj_event_sequence(batch->events[i - 1]) : slice->offset->last;
+
+	if (pj_event_sequence(event) != previous + 1 &&
+		(batch->projection->event_types == 0 ||
+		 !pj_source_complete(batch->apply->pair->tenant,
+							 slice->offset->aggregate, previous,
+							 pj_event_sequence(event))))
+		ereport(ERROR,
+				errcode(ERRCODE_PJ_EVENT_MISSING),
+				errmsg("event %lld of aggregate \"%s\" of tenant \"%s\" is missing from the log",
+					   (long long) previous + 1,
+					   TextDatumGetCString(slice->offset->aggregate),
+					   batch->tenant),
+				errdetail("The next one found is event %lld.",
+						  (long long) pj_event_sequence(event)));
+	if (i > slice->applied_end &&
+		pj_event_log_seq(event) <= pj_event_log_seq(batch->events[i - 1]))
+		ereport(ERROR,
+				errcode(ERRCODE_PJ_SEQUENCE_VIOLATION),
+				errmsg("event %lld of aggregate \"%s\" of tenant \"%s\" comes before its predecessor in the log",
+					   (long long) pj_event_sequence(event),
+					   TextDatumGetCString(slice->offset->aggregate),
+					   batch->tenant));
+	pj_source_check_hash(event);
+}
+
+/* Move the offsets behind events lo .. hi - 1. */
+static bool
+move_offsets(Batch *batch, int lo, int hi)
+{
+	PjOffsetMove *moves = palloc(sizeof(PjOffsetMove) * batch->nslices);
+	int			n = 0;
+
+	for (int i = lo; i < hi; i++)
+	{
+		if (i + 1 < hi && batch->slice_of[i + 1] == batch->slice_of[i])
+			continue;
+		moves[n].from = batch->slices[batch->slice_of[i]].offset;
+		moves[n].to = pj_event_sequence(batch->events[i]);
+		moves[n++].event_id = pj_event_id(batch->events[i]);
+	}
+	return pj_offsets_move(batch->projection->id, batch->apply->pair->tenant,
+						   moves, n);
+}
+
+/*
+ * Apply events work->lo .. work->hi - 1.  Returns false if an offset was not
+ * where it should be.
+ */
+static bool
+run_events(Batch *batch, PjWork *work)
+{
+	if (batch->loaded || batch->apply->driver == PJ_BY_LOG)
+	{
+		for (work->at = work->lo; work->at < work->hi; work->at++)
+			check_event(batch, work->at);
+	}
+	work->at = work->lo;
+	if (!move_offsets(batch, work->lo, work->hi))
+		return false;
+	batch->kind->apply(work);
+	return true;
+}
+
+static PjWork
+make_work(Batch *batch, int lo, int hi)
+{
+	return (PjWork)
+	{
+		.projection = batch->projection,
+			.tenant = batch->tenant,
+			.events = batch->events,
+			.lo = lo,
+			.hi = hi,
+			.replay = batch->apply->driver == PJ_BY_LOG,
+			.at = lo
+	};
+}
+
+/*
+ * The same in a subtransaction.  Returns the error, if there is one, with
+ * *failed_at telling the event; sets apply->conflict if an offset was not
+ * where it should be.  Nothing is left behind in either case.
+ */
+static ErrorData *
+try_events(Batch *batch, int lo, int hi, int *failed_at)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData  *volatile error = NULL;
+	PjWork		work = make_work(batch, lo, hi);
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		if (run_events(batch, &work))
+			ReleaseCurrentSubTransaction();
+		else
+		{
+			RollbackAndReleaseCurrentSubTransaction();
+			batch->apply->conflict = true;
+		}
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+
+	if (error && !pj_failure_swallowed(error))
+		ReThrowError(error);
+	*failed_at = work.at;
+	return error;
+}
+
+/* Events lo .. hi - 1 have been applied. */
+static void
+note_applied(Batch *batch, int lo, int hi)
+{
+	for (int i = lo; i < hi; i++)
+	{
+		Slice	   *slice = &batch->slices[batch->slice_of[i]];
+
+		slice->applied_end = i + 1;
+		slice->offset->last = pj_event_sequence(batch->events[i]);
+		slice->offset->exists = true;
+	}
+	batch->apply->applied += hi - lo;
+}
+
+/* Record that an event has failed, and stop its slice there. */
+static void
+note_failed(Batch *batch, int i, ErrorData *error)
+{
+	Slice	   *slice = &batch->slices[batch->slice_of[i]];
+
+	slice->end = i;
+	slice->stopped = true;
+	batch->apply->failed++;
+	batch->apply->failed_at = pj_event_sequence(batch->events[i]);
+	pj_failure_record(batch->projection, batch->events[i],
+					  batch->items[i].attempt_count, error);
+
+	/* what settle() finds there now */
+	batch->items[i].status = PJ_FAILED;
+}
+
+/*
+ * The events from "lo" on that may be applied next, up to the end of a run
+ * of slices that were not cut, or of a piece.
+ */
+static int
+next_run(const Batch *batch, int lo, int errors)
+{
+	int			hi = lo;
+
+	while (hi < batch->nevents && hi < batch->slices[batch->slice_of[hi]].end &&
+		   (errors < 2 || hi - lo < PIECE_AFTER_ERRORS))
+		hi++;
+	return hi;
+}
+
+/* Apply all slices; whatever fails ends its slice and no other. */
+static void
+apply_slices(Batch *batch)
+{
+	int			errors = 0;
+	int			lo = 0;
+
+	while (lo < batch->nevents && !batch->apply->conflict)
+	{
+		const Slice *slice = &batch->slices[batch->slice_of[lo]];
+		int			hi = next_run(batch, lo, errors);
+		int			failed_at;
+		ErrorData  *error;
+
+		if (hi == lo)
+		{
+			lo = slice->loaded_end;
+			continue;
+		}
+
+		error = try_events(batch, lo, hi, &failed_at);
+		if (error)
+		{
+			ErrorData  *again;
+
+			/* apply what came before it; that may fail earlier now */
+			errors++;
+			hi = failed_at;
+			while (hi > lo && !batch->apply->conflict &&
+				   (again = try_events(batch, lo, hi, &failed_at)) != NULL)
+			{
+				error = again;
+				hi = failed_at;
+			}
+		}
+		if (batch->apply->conflict)
+			return;
+		note_applied(batch, lo, hi);
+		lo = hi;
+		if (error)
+			note_failed(batch, lo, error);
+	}
+}
+
+/* ---- the outbox afterwards ---- */
+
+/* Remove the items of applied events, and close their failures. */
+static void
+settle_applied(Batch *batch)
+{
+	int64	   *gone = palloc(sizeof(int64) * Max(batch->nevents, 1));
+	int64	   *closed = palloc(sizeof(int64) * Max(batch->nevents, 1));
+	int			ngone = 0,
+				nclosed = 0;
+
+	for (int s = 0; s < batch->nslices; s++)
+	{
+		const Slice *slice = &batch->slices[s];
+
+		for (int i = slice->first; i < slice->applied_end; i++)
+		{
+			int64		log_seq = pj_event_log_seq(batch->events[i]);
+
+			if (batch->items[i].status != PJ_NO_ROW)
+				gone[ngone++] = log_seq;
+			if (batch->items[i].attempt_count > 0 ||
+				batch->apply->driver == PJ_BY_LOG)
+				closed[nclosed++] = log_seq;
+		}
+	}
+	if (ngone > 0)
+		pj_outbox_delete(batch->projection->id, gone, ngone);
+	if (nclosed > 0)
+		pj_failure_resolve(batch->projection, closed, nclosed, "applied");
+}
+
+/*
+ * Queue given events that could not be applied.  One that failed has an item
+ * already.
+ */
+static void
+settle_unqueued(Batch *batch)
+{
+	PjApply    *apply = batch->apply;
+	PjEvent   **unqueued = palloc(sizeof(PjEvent *) * Max(apply->ngiven, 1));
+	int			n = 0;
+
+	for (int i = 0, s = 0; i < apply->ngiven; i++)
+	{
+		while (!pj_text_equal(apply->ranges[s].aggregate,
+							  pj_event_aggregate(&apply->given[i])))
+			s++;
+		if (pj_event_sequence(&apply->given[i]) > batch->offsets[s].last)
+			unqueued[n++] = &apply->given[i];
+	}
+	if (n > 0)
+		pj_outbox_enqueue(batch->projection->id, unqueued, n);
+}
+
+/*
+ * A claimed item whose event was not loaded: it has been applied already, or
+ * the projection no longer subscribes to its type, and the item can go.  Or
+ * the event is not in the log, and the item fails.
+ */
+static void
+settle_claim(Batch *batch, PjClaim *claim, ErrorData *missing)
+{
+	PjEvent    *event = &claim->event;
+	PjPosition	position;
+	int64		log_seq = pj_event_log_seq(event);
+
+	if (pj_event_sequence(event) <= batch->offsets[claim->range].last ||
+		!pj_projection_wants(batch->projection, event))
+	{
+		pj_outbox_delete(batch->projection->id, &log_seq, 1);
+		pj_failure_resolve(batch->projection, &log_seq, 1, "applied");
+		batch->apply->dropped++;
+	}
+	else if (!pj_source_position(pj_event_tenant(event),
+								 pj_event_aggregate(event),
+								 pj_event_sequence(event), &position))
+	{
+		missing->message =
+			psprintf("event %lld of aggregate \"%s\" of tenant \"%s\" is missing from the log",
+					 (long long) pj_event_sequence(event),
+					 TextDatumGetCString(pj_event_aggregate(event)),
+					 batch->tenant);
+		pj_failure_record(batch->projection, event, claim->attempt_count,
+						  missing);
+		batch->apply->failed++;
+		batch->apply->failed_at = pj_event_sequence(event);
+	}
+}
+
+static void
+settle_claims(Batch *batch)
+{
+	PjApply    *apply = batch->apply;
+	ErrorData	missing = {.elevel = ERROR,.sqlerrcode = ERRCODE_PJ_EVENT_MISSING};
+
+	for (int c = 0; c < apply->nclaims; c++)
+	{
+		PjClaim    *claim = &apply->claims[c];
+		const Slice *slice = &batch->slices[claim->range];
+		int64		sequence = pj_event_sequence(&claim->event);
+		int			i = slice->first;
+
+		while (i < slice->loaded_end &&
+			   pj_event_sequence(batch->events[i]) < sequence)
+			i++;
+		if (i == slice->loaded_end ||
+			pj_event_sequence(batch->events[i]) != sequence)
+			settle_claim(batch, claim, &missing);
+	}
+}
+
+/*
+ * Mark as held what waits behind a failed event, and release what waited for
+ * one that has been applied.
+ */
+static void
+settle_held(Batch *batch)
+{
+	PjApply    *apply = batch->apply;
+	int64	   *held;
+	Datum	   *released;
+	int64	   *blocker;		/* of each slice: the event it waits for */
+	int			nheld = 0,
+				nreleased = 0;
+
+	/* An append does not have the driver lock. */
+	if (apply->driver == PJ_BY_APPEND ||
+		apply->driver == PJ_BY_STRICT_APPEND)
+		return;
+
+	held = palloc(sizeof(int64) * (batch->nevents + apply->nclaims + 1));
+	released = palloc(sizeof(Datum) * batch->nslices);
+	blocker = palloc0(sizeof(int64) * batch->nslices);
+	for (int s = 0; s < batch->nslices; s++)
+	{
+		const Slice *slice = &batch->slices[s];
+		bool		retried = false;
+
+		for (int i = slice->first; i < slice->applied_end; i++)
+			retried = retried || batch->items[i].attempt_count > 0;
+		for (int i = slice->applied_end; i < slice->loaded_end; i++)
+		{
+			const PjItem *item = &batch->items[i];
+
+			if (item->status == PJ_FAILED || item->status == PJ_DEAD)
+				blocker[s] = pj_event_sequence(batch->events[i]);
+			else if (blocker[s] && !item->held)
+				held[nheld++] = pj_event_log_seq(batch->events[i]);
+		}
+		if (retried && !blocker[s])
+			released[nreleased++] = slice->offset->aggregate;
+	}
+
+	/* claimed items whose events were not loaded, because there are many */
+	for (int c = 0; c < apply->nclaims; c++)
+	{
+		int64		waits_for = blocker[apply->claims[c].range];
+
+		if (waits_for &&
+			waits_for < pj_event_sequence(&apply->claims[c].event))
+			held[nheld++] = pj_event_log_seq(&apply->claims[c].event);
+	}
+	if (nheld > 0)
+		apply->held = pj_outbox_hold(batch->projection->id, held, nheld);
+	if (nreleased > 0)
+		pj_outbox_release(batch->projection->id, batch->apply->pair->tenant,
+						  released, nreleased);
+}
+
+/* ---- strict ---- */
+
+/* A strict append is applied now or not at all. */
+static void
+apply_strictly(Batch *batch)
+{
+	PjWork		work = make_work(batch, 0, batch->nevents);
+
+	if (batch->apply->blocked > 0)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("projection \"%s\" cannot apply the event now",
+					   batch->projection->name),
+				errdetail("Earlier events of its aggregate have not been applied for tenant \"%s\".",
+						  batch->tenant),
+				errhint("See projector.outbox; apply them with projector_retry or projector_drain."));
+	if (!run_events(batch, &work))
+		ereport(ERROR,
+				errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				errmsg("projection \"%s\" is being applied to the same aggregate by another transaction",
+					   batch->projection->name),
+				errhint("Try again."));
+	note_applied(batch, 0, batch->nevents);
+}
+
+/* See the top of this file. */
+void
+pj_apply(PjApply *apply)
+{
+	Batch		batch = {
+		.apply = apply,
+		.projection = apply->pair->projection,
+		.kind = &pj_kind_handler,
+		.tenant = TextDatumGetCString(apply->pair->tenant),
+	};
+
+	apply->applied = apply->failed = apply->blocked = apply->dropped = 0;
+	apply->held = apply->failed_at = 0;
+	apply->conflict = apply->incomplete = false;
+	if (apply->nranges == 0)
+		return;
+
+	batch.offsets = palloc(sizeof(PjOffset) * apply->nranges);
+	for (int i = 0; i < apply->nranges; i++)
+		batch.offsets[i].aggregate = apply->ranges[i].aggregate;
+	pj_offsets_load(batch.projection->id, apply->pair->tenant, batch.offsets,
+					apply->nranges);
+	load_events(&batch);
+	cut_slices(&batch);
+	cut_blocked(&batch);
+
+	if (apply->driver == PJ_BY_STRICT_APPEND)
+		apply_strictly(&batch);
+	else
+		apply_slices(&batch);
+	if (apply->conflict)
+		return;
+
+	settle_applied(&batch);
+	settle_unqueued(&batch);
+	settle_claims(&batch);
+	settle_held(&batch);
+}

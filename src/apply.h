@@ -1,0 +1,50 @@
+/*
+ * apply.h
+ *	  The one way in which events are applied.
+ */
+#ifndef PJ_APPLY_H
+#define PJ_APPLY_H
+
+#include "compat.h"
+
+#include "cursor.h"
+#include "outbox.h"
+#include "source.h"
+
+typedef enum PjDriver
+{
+	PJ_BY_APPEND,				/* inline: what cannot be applied is queued */
+	PJ_BY_STRICT_APPEND,		/* what cannot be applied is an error */
+	PJ_BY_QUEUE,				/* claimed items */
+	PJ_BY_RETRY,				/* one item, whatever its back-off */
+	PJ_BY_LOG					/* the log is being read; else as PJ_BY_APPEND */
+} PjDriver;
+
+typedef struct PjApply
+{
+	/* what to apply */
+	PjPair	   *pair;
+	PjDriver	driver;
+	PjRange    *ranges;			/* aggregates, each up to which event */
+	int			nranges;
+	PjEvent    *given;			/* the ranges' last events, except for items */
+	int			ngiven;
+	PjClaim    *claims;			/* the ranges' items, if they come from some */
+	int			nclaims;
+	int			limit;			/* events in all */
+	int64		retry;			/* PJ_BY_RETRY: the event's sequence number */
+
+	/* what became of it */
+	int64		applied;
+	int64		failed;
+	int64		failed_at;		/* the last failed event's sequence number */
+	int64		held;			/* items newly marked as held */
+	int64		blocked;		/* aggregates that wait for something */
+	int64		dropped;		/* items there was nothing left to do for */
+	bool		conflict;		/* somebody else moved an offset: try again */
+	bool		incomplete;		/* the limit cut something off */
+} PjApply;
+
+extern void pj_apply(PjApply *apply);
+
+#endif							/* PJ_APPLY_H */

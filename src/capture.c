@@ -1,0 +1,319 @@
+/*
+ * capture.c
+ *	  The trigger on the source: what happens to new events in the
+ *	  transaction that appends them.
+ *
+ * It fires once per statement, with the new rows in a transition table, so
+ * that INSERT, COPY and projector_append() are all the same to it.  It checks
+ * each event against its predecessor.  Then, for every projection that
+ * subscribes to it, the event is applied (inline, strict) or put on the work
+ * list (async, or inline if it cannot be applied now).
+ *
+ * Rows are taken in chunks, so that memory is bounded whatever the size of
+ * the statement.  An aggregate's events come in sequence, so chunk after
+ * chunk is in order too.
+ */
+#include "compat.h"
+
+#include "access/xact.h"
+#include "commands/trigger.h"
+#include "executor/tuptable.h"
+#include "storage/lockdefs.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/tuplestore.h"
+
+#include "apply.h"
+#include "context.h"
+#include "errcodes.h"
+#include "lock.h"
+#include "outbox.h"
+#include "projection.h"
+#include "source.h"
+
+PG_FUNCTION_INFO_V1(projector_events_capture);
+
+/* A chunk ends with whichever comes first. */
+#define CHUNK_EVENTS	1000
+#define CHUNK_BYTES		(8 * 1024 * 1024)
+
+/* How often an inline append tries again if it is overtaken. */
+#define MAX_TRIES		3
+
+/* ---- checking ---- */
+
+static void
+refuse_sequence(const PjEvent *event, const char *detail)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_PJ_SEQUENCE_VIOLATION),
+			errmsg("event %lld of aggregate \"%s\" of tenant \"%s\" is out of sequence",
+				   (long long) pj_event_sequence(event),
+				   TextDatumGetCString(pj_event_aggregate(event)),
+				   TextDatumGetCString(pj_event_tenant(event))),
+			errdetail("%s", detail),
+			errhint("Use projector_append, which chooses the sequence number itself."));
+}
+
+/*
+ * Check that an event follows its predecessor, which may be the event before
+ * it in the statement.
+ */
+static void
+check_sequence(const PjEvent *event, const PjEvent *before)
+{
+	int64		sequence = pj_event_sequence(event);
+	PjPosition	previous;
+
+	if (sequence < 1)
+		refuse_sequence(event, "Sequence numbers begin with 1.");
+	if (sequence == 1)
+		return;
+
+	if (before && pj_event_sequence(before) == sequence - 1 &&
+		pj_text_equal(pj_event_aggregate(before), pj_event_aggregate(event)) &&
+		pj_text_equal(pj_event_tenant(before), pj_event_tenant(event)))
+		previous.log_seq = pj_event_log_seq(before);
+	else if (!pj_source_position(pj_event_tenant(event),
+								 pj_event_aggregate(event), sequence - 1,
+								 &previous))
+		refuse_sequence(event, psprintf("There is no event %lld.",
+										(long long) sequence - 1));
+
+	if (previous.log_seq >= pj_event_log_seq(event))
+		refuse_sequence(event,
+						psprintf("Its log_seq %lld is not greater than log_seq %lld of event %lld.",
+								 (long long) pj_event_log_seq(event),
+								 (long long) previous.log_seq,
+								 (long long) sequence - 1));
+}
+
+/* ---- applying ---- */
+
+static void
+enqueue(const PjProjection *projection, PjEvent *events, int n)
+{
+	PjEvent   **pointers = palloc(sizeof(PjEvent *) * n);
+
+	for (int i = 0; i < n; i++)
+		pointers[i] = &events[i];
+	pj_outbox_enqueue(projection->id, pointers, n);
+}
+
+/*
+ * Get ready to apply to a pair: take its locks, then look how it is run.
+ * Returns why it cannot be done, or NULL.
+ */
+static const char *
+enter_pair(PjPair *pair, int32 projection_id, bool wait)
+{
+	PjProjection *projection;
+
+	if (IsolationUsesXactSnapshot())
+		return "The transaction's isolation level is above READ COMMITTED.";
+	if (pj_user_code() != NULL)
+		return "The event is appended by a projection's code.";
+	if (!pj_lock_projection(projection_id, ShareLock, wait))
+		return "The projection is being changed.";
+	if (!pj_lock_pair_inline(projection_id, pair->tenant, wait))
+		return "The projection is locked for this tenant, or the transaction touches too many tenants.";
+
+	/* What we knew of it before we had the locks may be out of date. */
+	projection = pj_projection_by_id(projection_id);
+	if (projection == NULL)
+	{
+		pair->mode = PJ_OFF;	/* dropped */
+		return NULL;
+	}
+	if (projection->overrides)
+		pj_pair_look(pair, projection, pair->tenant);
+	else
+	{
+		pair->projection = projection;
+		pair->mode = projection->mode;
+		pair->paused = projection->paused;
+		pair->run_id = 0;
+	}
+	if (pair->paused)
+		return "The projection is paused.";
+	if (pair->run_id != 0)
+		return "The projection is being rebuilt.";
+	return NULL;
+}
+
+static void
+refuse_strict(const PjProjection *projection, Datum tenant, const char *why)
+{
+	ereport(ERROR,
+			errcode(IsolationUsesXactSnapshot() ?
+					ERRCODE_T_R_SERIALIZATION_FAILURE :
+					ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("projection \"%s\" cannot apply the event now for tenant \"%s\"",
+				   projection->name, TextDatumGetCString(tenant)),
+			errdetail("%s", why));
+}
+
+/* Apply events of one tenant. */
+static void
+apply_now(PjPair *pair, PjEvent *events, int n)
+{
+	PjApply		apply = {
+		.pair = pair,
+		.driver = pair->mode == PJ_STRICT ? PJ_BY_STRICT_APPEND : PJ_BY_APPEND,
+		.given = events,
+		.ngiven = n,
+	};
+
+	pj_events_sort(events, n);
+	apply.nranges = pj_events_ranges(events, n, &apply.ranges);
+	for (int tries = 0; tries < MAX_TRIES; tries++)
+	{
+		pj_apply(&apply);
+		if (!apply.conflict)
+			return;
+	}
+	enqueue(pair->projection, events, n);
+}
+
+/* Hand one tenant's events to a projection that may apply them at once. */
+static void
+capture_inline(PjProjection *projection, Datum tenant, PjMode mode,
+			   PjEvent *events, int n)
+{
+	PjPair		pair = {.projection = projection,.tenant = tenant};
+	const char *why = enter_pair(&pair, projection->id, mode == PJ_STRICT);
+
+	/* The mode may have changed before we had the locks. */
+	if (why == NULL)
+		mode = pair.mode;
+
+	if (mode == PJ_OFF)
+		return;
+	if (why == NULL && (mode == PJ_INLINE || mode == PJ_STRICT))
+		apply_now(&pair, events, n);
+	else if (mode == PJ_STRICT)
+		refuse_strict(projection, tenant, why);
+	else
+		enqueue(projection, events, n);
+}
+
+/*
+ * Hand a chunk of events to one projection.  Most chunks are of one tenant
+ * alone.
+ */
+static void
+capture_for(PjProjection *projection, PjEvent *events, int n)
+{
+	PjEvent    *left = palloc(sizeof(PjEvent) * n);
+	PjEvent    *own = palloc(sizeof(PjEvent) * n);
+	int			nleft = 0;
+
+	for (int i = 0; i < n; i++)
+		if (pj_projection_wants(projection, &events[i]))
+			left[nleft++] = events[i];
+
+	while (nleft > 0)
+	{
+		Datum		tenant = pj_event_tenant(&left[0]);
+		PjMode		mode = projection->mode;
+		int			nown = 0,
+					kept = 0;
+
+		for (int i = 0; i < nleft; i++)
+		{
+			if (pj_text_equal(pj_event_tenant(&left[i]), tenant))
+				own[nown++] = left[i];
+			else
+				left[kept++] = left[i];
+		}
+		nleft = kept;
+
+		if (projection->overrides)
+		{
+			PjPair		pair;
+
+			pj_pair_look(&pair, projection, tenant);
+			mode = pair.mode;
+		}
+		if (mode == PJ_INLINE || mode == PJ_STRICT)
+			capture_inline(projection, tenant, mode, own, nown);
+		else if (mode != PJ_OFF)
+			enqueue(projection, own, nown);
+	}
+}
+
+static bool
+is_captured(const PjProjection *projection)
+{
+	return !projection->dormant &&
+		(projection->mode != PJ_OFF || projection->overrides);
+}
+
+/* Hand a chunk of events to all projections. */
+static void
+capture_chunk(PjEvent *events, int n)
+{
+	PjProjection *projections;
+	int			nprojections = pj_projections(&projections);
+	PjContext	saved;
+	bool		entered = false;
+
+	for (int i = 0; i < nprojections; i++)
+	{
+		if (!is_captured(&projections[i]))
+			continue;
+		if (!entered)
+			pj_enter_internal(&saved);
+		entered = true;
+		capture_for(&projections[i], events, n);
+	}
+	if (entered)
+		pj_leave_internal(&saved);
+}
+
+/* AFTER INSERT, for each statement. */
+Datum
+projector_events_capture(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigdata = (TriggerData *) fcinfo->context;
+	MemoryContext context,
+				caller;
+	TupleTableSlot *slot;
+	PjEvent    *events;
+	bool		more = true;
+
+	if (!CALLED_AS_TRIGGER(fcinfo) || trigdata->tg_newtable == NULL)
+		elog(ERROR, "events_capture: not called as a trigger with a transition table");
+
+	context = AllocSetContextCreate(CurrentMemoryContext, "projector capture",
+									ALLOCSET_DEFAULT_SIZES);
+	slot = MakeSingleTupleTableSlot(RelationGetDescr(trigdata->tg_relation),
+									&TTSOpsMinimalTuple);
+	tuplestore_rescan(trigdata->tg_newtable);
+	caller = MemoryContextSwitchTo(context);
+	while (more)
+	{
+		Size		bytes = 0;
+		int			n = 0;
+
+		/* one chunk's memory is given back before the next is read */
+		MemoryContextReset(context);
+		events = palloc(sizeof(PjEvent) * CHUNK_EVENTS);
+		while (n < CHUNK_EVENTS && bytes < CHUNK_BYTES &&
+			   (more = tuplestore_gettupleslot(trigdata->tg_newtable, true,
+											   false, slot)))
+		{
+			bytes += pj_source_event(slot, &events[n]);
+			check_sequence(&events[n], n > 0 ? &events[n - 1] : NULL);
+			n++;
+		}
+		if (n > 0)
+			capture_chunk(events, n);
+	}
+	MemoryContextSwitchTo(caller);
+	ExecDropSingleTupleTableSlot(slot);
+	MemoryContextDelete(context);
+
+	return PointerGetDatum(NULL);
+}

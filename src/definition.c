@@ -1,0 +1,162 @@
+/*
+ * definition.c
+ *	  Checking what a user says a projection is: every argument alone, and
+ *	  all of them together.
+ *
+ * Names are resolved by the caller's search_path, so this runs in the
+ * caller's own context.  What is refused says what to do instead.
+ */
+#include "compat.h"
+
+#include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
+
+#include "definition.h"
+#include "statement.h"
+#include "target.h"
+
+#define MAX_NAME_LENGTH 200
+
+static void
+check_name(const char *name)
+{
+	if (name[0] == '\0' || strlen(name) > MAX_NAME_LENGTH)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("name of a projection must have 1 to %d bytes",
+					   MAX_NAME_LENGTH));
+}
+
+/* Take an array apart; its elements must be there, not empty, and differ. */
+static int
+check_elements(Datum array, const char *what, Datum **elems)
+{
+	bool	   *nulls;
+	int			n;
+
+	deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false,
+					  TYPALIGN_INT, elems, &nulls, &n);
+	for (int i = 0; i < n; i++)
+	{
+		if (nulls[i] || VARSIZE_ANY_EXHDR(DatumGetTextPP((*elems)[i])) == 0)
+			ereport(ERROR,
+					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("%s must not contain null or empty elements",
+						   what));
+		for (int j = 0; j < i; j++)
+			if (pj_text_equal((*elems)[i], (*elems)[j]))
+				ereport(ERROR,
+						errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("%s contains \"%s\" twice", what,
+							   TextDatumGetCString((*elems)[i])));
+	}
+	return n;
+}
+
+static void
+check_event_types(PjDefinition *definition)
+{
+	Datum	   *types;
+
+	if (definition->event_types == 0)
+		return;
+	if (check_elements(definition->event_types, "event_types", &types) == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("event_types must not be an empty array"),
+				errhint("Leave it out, or give null, to subscribe to all types."));
+}
+
+static void
+check_targets(PjDefinition *definition, const PjOptions *options, Oid owner)
+{
+	bool		checkpoint = strcmp(options->checkpoint, "check") == 0;
+	Datum	   *targets = NULL;
+	int			n = 0;
+
+	if (definition->targets)
+		n = check_elements(definition->targets, "targets", &targets);
+	if (checkpoint && n == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("option \"checkpoint\" needs a target"),
+				errhint("Name the table whose rows the handler stamps: targets => '{…}'."));
+	for (int i = 0; i < n; i++)
+	{
+		char	   *qualified = pj_target_check(TextDatumGetCString(targets[i]),
+												owner, checkpoint && i == 0);
+
+		targets[i] = CStringGetTextDatum(qualified);
+	}
+	definition->targets = pj_text_array(targets, n);
+}
+
+/* Can a projection be applied in this way? */
+void
+pj_definition_check_mode(const char *name, PjMode mode, const char *ordering)
+{
+	bool		by_log = strcmp(ordering, "log") == 0;
+
+	if (by_log && (mode == PJ_INLINE || mode == PJ_STRICT))
+		ereport(ERROR,
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("projection \"%s\" cannot be applied in mode \"%s\" with ordering \"log\"",
+					   name, pj_mode_names[mode]),
+				errdetail("Within the appending transaction the order of the log is not known yet."),
+				errhint("Use mode \"async\"."));
+	if (by_log)
+		ereport(ERROR,
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("ordering \"log\" is not supported by this version"),
+				errhint("Use ordering \"aggregate\"."));
+	if (mode == PJ_SHADOW || mode == PJ_FOLLOW)
+		ereport(ERROR,
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("mode \"%s\" is not supported by this version",
+					   pj_mode_names[mode]),
+				errhint("Use mode \"async\", \"inline\", \"strict\" or \"off\"."));
+}
+
+/*
+ * Check a definition for an owner, and replace names by qualified ones.
+ */
+void
+pj_definition_check(PjDefinition *definition, Oid owner)
+{
+	static const char *const orderings[] = {"aggregate", "log", NULL};
+	PjOptions	options;
+
+	check_name(definition->name);
+	definition->ordering = pj_choose(definition->ordering, orderings,
+									 "ordering");
+	pj_definition_check_mode(definition->name, definition->mode,
+							 definition->ordering);
+	check_event_types(definition);
+	pj_options_parse(definition->options, &options);
+	check_targets(definition, &options, owner);
+	definition->handler = pj_kind_handler.check(definition->handler, owner);
+}
+
+/* What the read model depends on. */
+bytea *
+pj_definition_hash(const PjDefinition *definition)
+{
+	StringInfoData str;
+	text	   *image;
+
+	initStringInfo(&str);
+	appendStringInfo(&str, "%s\n%s\n%s", pj_kind_handler.name,
+					 definition->handler,
+					 pj_kind_handler.source_text(definition->handler));
+	if (definition->event_types)
+		appendStringInfo(&str, "\n%s",
+						 OidOutputFunctionCall(F_ARRAY_OUT,
+											   definition->event_types));
+	image = cstring_to_text_with_len(str.data, str.len);
+	return DatumGetByteaPP(DirectFunctionCall1(sha256_bytea,
+											   PointerGetDatum(image)));
+}

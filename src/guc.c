@@ -1,0 +1,72 @@
+/*
+ * guc.c
+ *	  Settings, and the clock that back-off goes by.
+ *
+ * The clock can be moved forward by a superuser, so that a test of back-off
+ * need not wait for it.
+ */
+#include "compat.h"
+
+#include <limits.h>
+
+#include "utils/guc.h"
+#include "utils/timestamp.h"
+
+#include "guc.h"
+
+int			pj_tail_wait = 2000;
+bool		pj_verify_payload = true;
+
+static int	clock_offset = 0;
+
+/* Read back by handlers and policies through current_setting() only. */
+static char *tenant_id = NULL;
+
+/* The time that decides whether a retry is due. */
+TimestampTz
+pj_now(void)
+{
+	return TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+									   (int64) clock_offset * 1000);
+}
+
+void
+pj_guc_init(void)
+{
+	DefineCustomStringVariable("projector.tenant_id",
+							   "The tenant whose event is being applied.",
+							   "Set around every call of a projection's code; "
+							   "row-level security policies can rely on it.",
+							   &tenant_id,
+							   "",
+							   PGC_SUSET, GUC_DISALLOW_IN_FILE,
+							   NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("projector.verify_payload",
+							 "Check each payload's hash when an event is read "
+							 "from the log.",
+							 NULL,
+							 &pj_verify_payload,
+							 true,
+							 PGC_SUSET, 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("projector.tail_wait",
+							"How long to wait for open appending transactions "
+							"before giving up on reading the log's end.",
+							NULL,
+							&pj_tail_wait,
+							2000, 0, INT_MAX,
+							PGC_USERSET, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("projector.clock_offset",
+							"Moves the clock that back-off goes by.",
+							"For tests.",
+							&clock_offset,
+							0, 0, INT_MAX,
+							PGC_SUSET, GUC_UNIT_S | GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
+
+	MarkGUCPrefixReserved("projector");
+}

@@ -1,0 +1,309 @@
+/*
+ * kind_handler.c
+ *	  Projections that are a function f(projector.event) RETURNS void, called
+ *	  once per event.
+ *
+ * The function is kept by name and looked up for every batch: if it has been
+ * dropped, or the owner may no longer call it, the batch's first event fails
+ * and says so.
+ */
+#include "compat.h"
+
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "funcapi.h"
+#include "nodes/pg_list.h"
+#include "parser/parse_func.h"
+#include "pgstat.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/regproc.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+#include "utils/uuid.h"
+
+#include "context.h"
+#include "errcodes.h"
+#include "kind.h"
+#include "target.h"
+
+/* What one call of handler_apply works on. */
+typedef struct HandlerBatch
+{
+	const PjProjection *projection;
+	PjWork	   *work;
+	FmgrInfo	function;
+	TupleDesc	event_desc;
+	SPIPlanPtr	checkpoint;		/* reads the row's stamp, or NULL */
+} HandlerBatch;
+
+static Oid
+event_type_oid(void)
+{
+	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
+						   CStringGetDatum("event"),
+						   ObjectIdGetDatum(get_namespace_oid("projector",
+															  false)));
+}
+
+static Oid
+lookup_handler(const char *name)
+{
+	Oid			argtype = event_type_oid();
+
+	return LookupFuncName(stringToQualifiedNameList(name), 1, &argtype, true);
+}
+
+/* A function of that name exists, but takes or returns something else. */
+static void
+refuse_signature(const char *name, const char *detail)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
+			errmsg("function \"%s\" cannot be a handler", name),
+			errdetail("%s", detail),
+			errhint("A handler is a function %s(e projector.event) RETURNS void.",
+					name));
+}
+
+static char *
+handler_check(const char *code, Oid owner)
+{
+	Oid			oid = lookup_handler(code);
+	HeapTuple	tuple;
+	Form_pg_proc proc;
+	char	   *qualified;
+
+	if (!OidIsValid(oid))
+	{
+		if (FuncnameGetCandidates(stringToQualifiedNameList(code), -1, NIL,
+								  false, false, false, true) != NULL)
+			refuse_signature(code, "It does not take one argument of type projector.event.");
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_FUNCTION),
+				errmsg("function %s(projector.event) does not exist", code),
+				errhint("Create the function first, or give its schema: handler => 'schema.name'."));
+	}
+
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", oid);
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	if (proc->prokind != PROKIND_FUNCTION)
+		refuse_signature(code, "It is a procedure, an aggregate or a window function.");
+	if (proc->prorettype != VOIDOID || proc->proretset)
+		refuse_signature(code, "It does not return void.");
+	if (pg_proc_aclcheck(oid, owner, ACL_EXECUTE) != ACLCHECK_OK)
+		ereport(ERROR,
+				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				errmsg("\"%s\" may not execute function %s",
+					   GetUserNameFromId(owner, false), code),
+				errhint("The projection's owner needs EXECUTE on its handler."));
+	qualified = quote_qualified_identifier(get_namespace_name(proc->pronamespace),
+										   NameStr(proc->proname));
+	ReleaseSysCache(tuple);
+
+	return qualified;
+}
+
+static char *
+handler_source_text(const char *code)
+{
+	Oid			oid = lookup_handler(code);
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
+	char	   *body = "";
+	bool		isnull;
+	Datum		prosrc;
+
+	if (!HeapTupleIsValid(tuple))
+		return body;
+
+	/* LANGUAGE sql with a body in SQL syntax keeps it in another column */
+	prosrc = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosqlbody, &isnull);
+	if (isnull)
+		prosrc = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &isnull);
+	if (!isnull)
+		body = TextDatumGetCString(prosrc);
+	ReleaseSysCache(tuple);
+
+	return body;
+}
+
+/* Look the handler up again, and check that its owner may call it. */
+static void
+open_handler(HandlerBatch *batch, Oid owner)
+{
+	const PjProjection *projection = batch->projection;
+	Oid			oid = lookup_handler(projection->handler);
+
+	if (!OidIsValid(oid))
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_FUNCTION),
+				errmsg("handler %s(projector.event) of projection \"%s\" does not exist",
+					   projection->handler, projection->name),
+				errhint("Create it again, or change the projection with projector_alter."));
+	if (pg_proc_aclcheck(oid, owner, ACL_EXECUTE) != ACLCHECK_OK)
+		ereport(ERROR,
+				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				errmsg("owner \"%s\" of projection \"%s\" may not execute its handler %s",
+					   projection->owner, projection->name,
+					   projection->handler));
+	fmgr_info(oid, &batch->function);
+}
+
+static void
+check_checkpoint(HandlerBatch *batch, const PjEvent *event)
+{
+	Datum		values[2] = {pj_event_tenant(event), pj_event_aggregate(event)};
+	int64		expected = pj_event_sequence(event);
+	bool		version_null,
+				id_null;
+	int64		version;
+	Datum		id;
+
+	if (SPI_execute_plan(batch->checkpoint, values, NULL, false, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read a checkpoint");
+	if (SPI_processed == 0)
+		return;
+
+	version = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0],
+										  SPI_tuptable->tupdesc, 1,
+										  &version_null));
+	id = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2,
+					   &id_null);
+	if (version_null || version < expected ||
+		(version == expected &&
+		 (id_null || memcmp(DatumGetUUIDP(id),
+							DatumGetUUIDP(pj_event_id(event)), UUID_LEN) != 0)))
+		ereport(ERROR,
+				errcode(ERRCODE_PJ_CHECKPOINT),
+				errmsg("handler of projection \"%s\" did not stamp the row of aggregate \"%s\"",
+					   batch->projection->name,
+					   TextDatumGetCString(pj_event_aggregate(event))),
+				version_null ?
+				errdetail("Event %lld was applied, but last_event_version is null.",
+						  (long long) expected) :
+				errdetail("Event %lld was applied, but the row's checkpoint is that of event %lld.",
+						  (long long) expected, (long long) version),
+				errhint("Set last_event_id and last_event_version to those of the event whenever the row is written."));
+	SPI_freetuptable(SPI_tuptable);
+}
+
+/* One call, with the event as a row of type projector.event. */
+static void
+call_handler(HandlerBatch *batch, const PjEvent *event)
+{
+	LOCAL_FCINFO(fcinfo, 1);
+	bool		nulls[PJ_EVENT_COLUMNS] = {false};
+	PgStat_FunctionCallUsage usage;
+	HeapTuple	tuple;
+
+	tuple = heap_form_tuple(batch->event_desc,
+							(Datum *) event->values, nulls);
+	InitFunctionCallInfoData(*fcinfo, &batch->function, 1, InvalidOid, NULL,
+							 NULL);
+	fcinfo->args[0].value = HeapTupleGetDatum(tuple);
+	fcinfo->args[0].isnull = false;
+	pgstat_init_function_usage(fcinfo, &usage);
+	(void) FunctionCallInvoke(fcinfo);
+	pgstat_end_function_usage(&usage, true);
+}
+
+static void
+describe_event(void *arg)
+{
+	HandlerBatch *batch = arg;
+	const PjEvent *event = batch->work->events[batch->work->at];
+
+	errcontext("projection \"%s\", event %lld (%s) of aggregate \"%s\" of tenant \"%s\"",
+			   batch->projection->name,
+			   (long long) pj_event_sequence(event),
+			   TextDatumGetCString(pj_event_type(event)),
+			   TextDatumGetCString(pj_event_aggregate(event)),
+			   TextDatumGetCString(pj_event_tenant(event)));
+}
+
+/* The part of a batch that runs as the projection's owner. */
+static void
+call_for_each(void *arg)
+{
+	HandlerBatch *batch = arg;
+	PjWork	   *work = batch->work;
+	ErrorContextCallback callback = {error_context_stack, describe_event, batch};
+	MemoryContext per_event,
+				caller;
+
+	error_context_stack = &callback;
+	per_event = AllocSetContextCreate(CurrentMemoryContext,
+									  "projector event",
+									  ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(per_event);
+	if (batch->checkpoint == NULL &&
+		strcmp(batch->projection->options.checkpoint, "check") == 0)
+	{
+		Oid			argtypes[2] = {TEXTOID, TEXTOID};
+
+		SPI_connect();
+		batch->checkpoint =
+			SPI_prepare(pj_target_checkpoint_query(batch->projection), 2,
+						argtypes);
+		if (batch->checkpoint == NULL)
+			elog(ERROR, "could not prepare the query for checkpoints: %s",
+				 SPI_result_code_string(SPI_result));
+		MemoryContextSwitchTo(per_event);
+	}
+
+	PushCopiedSnapshot(GetTransactionSnapshot());
+	for (int i = work->lo; i < work->hi; i++)
+	{
+		work->at = i;
+		CHECK_FOR_INTERRUPTS();
+		CommandCounterIncrement();
+		UpdateActiveSnapshotCommandId();
+		call_handler(batch, work->events[i]);
+		if (batch->checkpoint)
+			check_checkpoint(batch, work->events[i]);
+		MemoryContextReset(per_event);
+	}
+	PopActiveSnapshot();
+
+	if (batch->checkpoint)
+		SPI_finish();
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(per_event);
+	error_context_stack = callback.previous;
+}
+
+static void
+handler_apply(PjWork *work)
+{
+	const PjProjection *projection = work->projection;
+	HandlerBatch batch = {projection, work};
+	PjUserCode	code = {
+		.projection = projection->name,
+		.owner = pj_projection_owner(projection),
+		.search_path = projection->search_path,
+		.tenant = work->tenant,
+		.may_append = projection->options.may_append,
+		.replay = work->replay,
+	};
+
+	open_handler(&batch, code.owner);
+	batch.event_desc = lookup_rowtype_tupdesc(event_type_oid(), -1);
+	pj_run_user_code(&code, call_for_each, &batch);
+	ReleaseTupleDesc(batch.event_desc);
+}
+
+const PjKind pj_kind_handler = {
+	.name = "handler",
+	.check = handler_check,
+	.source_text = handler_source_text,
+	.apply = handler_apply,
+};

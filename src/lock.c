@@ -1,0 +1,128 @@
+/*
+ * lock.c
+ *	  The locks that drivers of apply take on projections.
+ *
+ * All are transaction-level advisory locks under class numbers of our own,
+ * so that they never meet the users', and are taken in this order:
+ *
+ *	projection	one per projection.  ShareLock for all who apply,
+ *				ExclusiveLock for those who change its registry row and for
+ *				work on all tenants at once.
+ *	pair		one per projection and tenant.  ShareLock for those who apply
+ *				in aggregate order, ExclusiveLock for work that must be alone
+ *				with the pair, such as a reset.
+ *	driver		one per projection and tenant, taken exclusively by everyone
+ *				but inline apply: drains exclude each other, and rows are
+ *				marked as held or released under it only.
+ *
+ * There is no lock per aggregate: a transaction may touch any number of them,
+ * and the lock table is small.  For the same reason inline apply takes at
+ * most MAX_INLINE_PAIRS pair locks in one transaction.
+ */
+#include "compat.h"
+
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
+#include "storage/proc.h"
+#include "utils/builtins.h"
+
+#include "lock.h"
+
+#define CLASS_PROJECTION	0x504A
+#define CLASS_PAIR			0x504B
+#define CLASS_DRIVER		0x504C
+
+#define MAX_INLINE_PAIRS	64
+
+static void
+set_pair_tag(LOCKTAG *tag, int32 projection_id, Datum tenant, uint16 class)
+{
+	text	   *name = DatumGetTextPP(tenant);
+	uint64		hash;
+
+	/* the seed carries the projection, the hash itself the name's length */
+	hash = hash_bytes_extended((const unsigned char *) VARDATA_ANY(name),
+							   VARSIZE_ANY_EXHDR(name),
+							   (uint64) projection_id);
+	SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, (uint32) (hash >> 32),
+						 (uint32) hash, class);
+}
+
+static bool
+acquire(LOCKTAG *tag, LOCKMODE mode, bool wait)
+{
+	return LockAcquire(tag, mode, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
+}
+
+bool
+pj_lock_projection(int32 projection_id, LOCKMODE mode, bool wait)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, projection_id, 0,
+						 CLASS_PROJECTION);
+	return acquire(&tag, mode, wait);
+}
+
+/* Give the lock back before the transaction's end. */
+void
+pj_unlock_projection(int32 projection_id, LOCKMODE mode)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, projection_id, 0,
+						 CLASS_PROJECTION);
+	LockRelease(&tag, mode, false);
+}
+
+bool
+pj_lock_pair(int32 projection_id, Datum tenant, LOCKMODE mode, bool wait)
+{
+	LOCKTAG		tag;
+
+	set_pair_tag(&tag, projection_id, tenant, CLASS_PAIR);
+	return acquire(&tag, mode, wait);
+}
+
+/*
+ * The pair lock as an appender takes it: refused once this transaction has
+ * taken many.
+ */
+bool
+pj_lock_pair_inline(int32 projection_id, Datum tenant, bool wait)
+{
+	static LocalTransactionId counted_for = InvalidLocalTransactionId;
+	static int	taken = 0;
+	LOCKTAG		tag;
+
+	set_pair_tag(&tag, projection_id, tenant, CLASS_PAIR);
+
+	if (counted_for != MyProc->lxid)
+	{
+		counted_for = MyProc->lxid;
+		taken = 0;
+	}
+	if (taken >= MAX_INLINE_PAIRS && !LockHeldByMe(&tag, ShareLock))
+		return false;
+
+	switch (LockAcquire(&tag, ShareLock, false, !wait))
+	{
+		case LOCKACQUIRE_NOT_AVAIL:
+			return false;
+		case LOCKACQUIRE_OK:
+			taken++;
+			return true;
+		default:
+			return true;
+	}
+}
+
+bool
+pj_lock_driver(int32 projection_id, Datum tenant, bool wait)
+{
+	LOCKTAG		tag;
+
+	set_pair_tag(&tag, projection_id, tenant, CLASS_DRIVER);
+	return acquire(&tag, ExclusiveLock, wait);
+}

@@ -1,0 +1,34 @@
+/*
+ * offset.h
+ *	  The last event a projection applied for each aggregate.
+ */
+#ifndef PJ_OFFSET_H
+#define PJ_OFFSET_H
+
+#include "compat.h"
+
+typedef struct PjOffset
+{
+	Datum		aggregate;
+	bool		exists;			/* there is a row */
+	int64		last;			/* 0 if there is none */
+} PjOffset;
+
+/* A step of one aggregate's offset. */
+typedef struct PjOffsetMove
+{
+	const PjOffset *from;
+	int64		to;
+	Datum		event_id;
+} PjOffsetMove;
+
+extern void pj_offsets_load(int32 projection_id, Datum tenant,
+							PjOffset *offsets, int n);
+extern bool pj_offsets_move(int32 projection_id, Datum tenant,
+							const PjOffsetMove *moves, int n);
+extern void pj_offset_count_error(int32 projection_id, Datum tenant,
+								  Datum aggregate, const char *error);
+extern int64 pj_offsets_reset(int32 projection_id, Datum tenant,
+							  Datum aggregate);
+
+#endif							/* PJ_OFFSET_H */

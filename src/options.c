@@ -1,0 +1,244 @@
+/*
+ * options.c
+ *	  A projection's options: one table says what there is, of which type,
+ *	  and what is used where nothing is said.
+ *
+ * Options are checked when they are written.  A value read back from the
+ * registry goes through the same code.
+ */
+#include "compat.h"
+
+#include "datatype/timestamp.h"
+#include "lib/stringinfo.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/numeric.h"
+#include "utils/timestamp.h"
+
+#include "options.h"
+
+typedef enum OptionType
+{
+	OPTION_INT,
+	OPTION_DURATION,
+	OPTION_BOOL,
+	OPTION_CHOICE
+} OptionType;
+
+static const char *const checkpoint_choices[] = {"none", "check", NULL};
+static const char *const on_error_choices[] = {"hold", NULL};
+
+typedef struct OptionDef
+{
+	const char *name;
+	OptionType	type;
+	size_t		offset;			/* of its field in PjOptions */
+	int64		initial;		/* an int, a duration in ms, or a bool */
+	int64		max;			/* of an int; the least is 1 */
+	const char *const *choices; /* the first is the initial one */
+} OptionDef;
+
+#define FIELD(name) offsetof(PjOptions, name)
+
+static const OptionDef option_defs[] = {
+	{"batch_size", OPTION_INT, FIELD(batch_size), 1000, 100000},
+	{"max_attempts", OPTION_INT, FIELD(max_attempts), 8, 1000},
+	{"error_threshold", OPTION_INT, FIELD(error_threshold), 5, 1000000},
+	{"retry_base", OPTION_DURATION, FIELD(retry_base), 1000},
+	{"retry_max", OPTION_DURATION, FIELD(retry_max), 5 * 60 * 1000},
+	{"timeout", OPTION_DURATION, FIELD(timeout), 30 * 1000},
+	{"idempotent", OPTION_BOOL, FIELD(idempotent), false},
+	{"may_append", OPTION_BOOL, FIELD(may_append), false},
+	{"checkpoint", OPTION_CHOICE, FIELD(checkpoint), .choices = checkpoint_choices},
+	{"on_error", OPTION_CHOICE, FIELD(on_error), .choices = on_error_choices},
+};
+
+#define field_of(options, def, type) \
+	((type *) ((char *) (options) + (def)->offset))
+
+/* A member of a JSON object. */
+bool
+pj_json_member(Jsonb *json, const char *name, JsonbValue *value)
+{
+	return getKeyJsonValueFromContainer(&json->root, name, strlen(name),
+										value) != NULL;
+}
+
+static char *
+list_choices(const char *const *choices)
+{
+	StringInfoData list;
+
+	initStringInfo(&list);
+	for (int i = 0; choices[i]; i++)
+		appendStringInfo(&list, "%s\"%s\"", i ? ", " : "", choices[i]);
+	return list.data;
+}
+
+/* The one of the choices that equals value; an error if there is none. */
+const char *
+pj_choose(const char *value, const char *const *choices, const char *what)
+{
+	for (int i = 0; choices[i]; i++)
+		if (strcmp(value, choices[i]) == 0)
+			return choices[i];
+
+	ereport(ERROR,
+			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			errmsg("invalid %s \"%s\"", what, value),
+			errhint("Possible values are %s.", list_choices(choices)));
+}
+
+static void
+read_int(const OptionDef *def, JsonbValue *value, PjOptions *options)
+{
+	bool		error = true;
+	int32		number = 0;
+
+	if (value->type == jbvNumeric)
+		number = numeric_int4_opt_error(value->val.numeric, &error);
+	if (error || number < 1 || number > def->max)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("option \"%s\" must be an integer from 1 to %lld",
+					   def->name, (long long) def->max));
+	*field_of(options, def, int) = number;
+}
+
+static void
+read_duration(const OptionDef *def, JsonbValue *value, PjOptions *options)
+{
+	Interval   *interval;
+	int64		duration = 0;
+
+	if (value->type == jbvString)
+	{
+		char	   *str = pnstrdup(value->val.string.val,
+								   value->val.string.len);
+
+		interval = DatumGetIntervalP(DirectFunctionCall3(interval_in,
+														 CStringGetDatum(str),
+														 ObjectIdGetDatum(InvalidOid),
+														 Int32GetDatum(-1)));
+		duration = interval->time + interval->day * USECS_PER_DAY +
+			interval->month * (DAYS_PER_MONTH * USECS_PER_DAY);
+	}
+	if (duration <= 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("option \"%s\" must be a positive interval in quotes, for example \"5 s\"",
+					   def->name));
+	*field_of(options, def, int64) = duration;
+}
+
+static void
+read_bool(const OptionDef *def, JsonbValue *value, PjOptions *options)
+{
+	if (value->type != jbvBool)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("option \"%s\" must be true or false", def->name));
+	*field_of(options, def, bool) = value->val.boolean;
+}
+
+static void
+read_choice(const OptionDef *def, JsonbValue *value, PjOptions *options)
+{
+	char	   *what = psprintf("value of option \"%s\":", def->name);
+
+	if (value->type != jbvString)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("option \"%s\" must be a string", def->name),
+				errhint("Possible values are %s.",
+						list_choices(def->choices)));
+	*field_of(options, def, const char *) =
+		pj_choose(pnstrdup(value->val.string.val, value->val.string.len),
+				  def->choices, what);
+}
+
+static void
+refuse_unknown(const char *name)
+{
+	StringInfoData list;
+
+	initStringInfo(&list);
+	for (int i = 0; i < lengthof(option_defs); i++)
+		appendStringInfo(&list, "%s\"%s\"", i ? ", " : "",
+						 option_defs[i].name);
+	ereport(ERROR,
+			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			errmsg("unknown option \"%s\"", name),
+			errhint("The options are %s.", list.data));
+}
+
+static const OptionDef *
+find_option(const char *name)
+{
+	for (int i = 0; i < lengthof(option_defs); i++)
+		if (strcmp(option_defs[i].name, name) == 0)
+			return &option_defs[i];
+	refuse_unknown(name);
+	pg_unreachable();
+}
+
+static void
+set_initial(PjOptions *options)
+{
+	for (int i = 0; i < lengthof(option_defs); i++)
+	{
+		const OptionDef *def = &option_defs[i];
+
+		switch (def->type)
+		{
+			case OPTION_INT:
+				*field_of(options, def, int) = def->initial;
+				break;
+			case OPTION_DURATION:
+				*field_of(options, def, int64) = def->initial * 1000;
+				break;
+			case OPTION_BOOL:
+				*field_of(options, def, bool) = def->initial;
+				break;
+			case OPTION_CHOICE:
+				*field_of(options, def, const char *) = def->choices[0];
+				break;
+		}
+	}
+}
+
+/* Turn a JSON object into options; an error names the option that is wrong. */
+void
+pj_options_parse(Jsonb *json, PjOptions *options)
+{
+	static void (*const readers[]) (const OptionDef *, JsonbValue *,
+								  PjOptions *) = {
+		[OPTION_INT] = read_int,
+		[OPTION_DURATION] = read_duration,
+		[OPTION_BOOL] = read_bool,
+		[OPTION_CHOICE] = read_choice,
+	};
+	JsonbIterator *it;
+	JsonbValue	value;
+	JsonbIteratorToken token;
+
+	if (!JB_ROOT_IS_OBJECT(json))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("options must be a JSON object"));
+
+	set_initial(options);
+
+	it = JsonbIteratorInit(&json->root);
+	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
+	{
+		const OptionDef *def;
+
+		if (token != WJB_KEY)
+			continue;
+		def = find_option(pnstrdup(value.val.string.val,
+								   value.val.string.len));
+		(void) JsonbIteratorNext(&it, &value, true);
+		readers[def->type] (def, &value, options);
+	}
+}

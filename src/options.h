@@ -1,0 +1,30 @@
+/*
+ * options.h
+ *	  A projection's options.
+ */
+#ifndef PJ_OPTIONS_H
+#define PJ_OPTIONS_H
+
+#include "compat.h"
+#include "utils/jsonb.h"
+
+typedef struct PjOptions
+{
+	int			batch_size;
+	int			max_attempts;
+	int			error_threshold;
+	int64		retry_base;		/* durations in microseconds */
+	int64		retry_max;
+	int64		timeout;
+	bool		idempotent;
+	bool		may_append;
+	const char *checkpoint;		/* "none" or "check" */
+	const char *on_error;		/* "hold" */
+} PjOptions;
+
+extern void pj_options_parse(Jsonb *json, PjOptions *options);
+extern bool pj_json_member(Jsonb *json, const char *name, JsonbValue *value);
+extern const char *pj_choose(const char *value, const char *const *choices,
+							 const char *what);
+
+#endif							/* PJ_OPTIONS_H */

@@ -1,0 +1,483 @@
+/*
+ * outbox.c
+ *	  The work list: one row per projection and event not yet applied.
+ *
+ * A row is claimed by locking it in the transaction that applies its event,
+ * and deleted by that transaction: a crash leaves nothing to clean up, and
+ * nothing says "processing" that is not.
+ *
+ * Pending rows are found through an index that leaves out the held ones, so
+ * that a claim costs what it takes, whatever waits behind a failed event.
+ */
+#include "compat.h"
+
+#include "access/htup_details.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "guc.h"
+#include "outbox.h"
+#include "statement.h"
+
+static PjStatement enqueue = {
+	.sql = "INSERT INTO projector.apply_outbox (projection_id, log_seq,"
+	" tenant_id, aggregate_id, sequence_number, event_type)"
+	" SELECT $1, i.* FROM unnest($2, $3, $4, $5, $6) AS i"
+	" ON CONFLICT DO NOTHING",
+	.expect = SPI_OK_INSERT,
+	.nargs = 6,
+	.argtypes = {INT4OID, INT8ARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
+	INT8ARRAYOID, TEXTARRAYOID},
+};
+
+/*
+ * Retries first, then what is pending.  Each limit must sit in a materialized
+ * subquery of its own: under another plan the locking subquery would be run
+ * again for each row, and take more than its limit.
+ */
+#define ITEM_COLUMNS \
+	" log_seq, tenant_id, aggregate_id, sequence_number, event_type," \
+	" attempt_count "
+
+static PjStatement claim = {
+	.sql = "WITH f AS MATERIALIZED (SELECT" ITEM_COLUMNS
+	"FROM projector.apply_outbox WHERE projection_id = $1"
+	" AND tenant_id = $2 AND status = 'failed' AND next_attempt_at <= $4"
+	" ORDER BY next_attempt_at LIMIT $3 FOR UPDATE SKIP LOCKED),"
+	" p AS MATERIALIZED (SELECT" ITEM_COLUMNS
+	"FROM projector.apply_outbox WHERE projection_id = $1"
+	" AND tenant_id = $2 AND status = 'pending' AND NOT held"
+	" ORDER BY log_seq LIMIT $3 - (SELECT count(*) FROM f)"
+	" FOR UPDATE SKIP LOCKED)"
+	" SELECT * FROM (SELECT * FROM f UNION ALL SELECT * FROM p) c"
+	" ORDER BY aggregate_id, sequence_number",
+	.expect = SPI_OK_SELECT,
+	.nargs = 4,
+	.argtypes = {INT4OID, TEXTOID, INT4OID, TIMESTAMPTZOID},
+};
+
+/* The row of an event in the log is found by its position there … */
+static PjStatement claim_at = {
+	.sql = "SELECT" ITEM_COLUMNS
+	"FROM projector.apply_outbox WHERE projection_id = $1 AND log_seq = $2"
+	" AND tenant_id = $3 AND aggregate_id = $4 AND sequence_number = $5"
+	" FOR UPDATE",
+	.expect = SPI_OK_SELECT,
+	.nargs = 5,
+	.argtypes = {INT4OID, INT8OID, TEXTOID, TEXTOID, INT8OID},
+};
+
+/* … and that of a missing event, which has failed, by its aggregate. */
+static PjStatement claim_blocked = {
+	.sql = "SELECT" ITEM_COLUMNS
+	"FROM projector.apply_outbox WHERE projection_id = $1"
+	" AND tenant_id = $2 AND aggregate_id = $3 AND sequence_number = $4"
+	" AND (held OR status IN ('failed', 'dead'))"
+	" FOR UPDATE",
+	.expect = SPI_OK_SELECT,
+	.nargs = 4,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID},
+};
+
+static PjStatement look = {
+	.sql = "SELECT log_seq, status, attempt_count, next_attempt_at <= $3, held"
+	" FROM projector.apply_outbox"
+	" WHERE projection_id = $1 AND log_seq = ANY ($2)",
+	.expect = SPI_OK_SELECT,
+	.nargs = 3,
+	.argtypes = {INT4OID, INT8ARRAYOID, TIMESTAMPTZOID},
+};
+
+static PjStatement lock_rows = {
+	.sql = "SELECT log_seq FROM projector.apply_outbox"
+	" WHERE projection_id = $1 AND log_seq = ANY ($2)"
+	" FOR UPDATE SKIP LOCKED",
+	.expect = SPI_OK_SELECT,
+	.nargs = 2,
+	.argtypes = {INT4OID, INT8ARRAYOID},
+};
+
+static PjStatement delete = {
+	.sql = "DELETE FROM projector.apply_outbox"
+	" WHERE projection_id = $1 AND log_seq = ANY ($2)",
+	.expect = SPI_OK_DELETE,
+	.nargs = 2,
+	.argtypes = {INT4OID, INT8ARRAYOID},
+};
+
+static PjStatement fail = {
+	.sql = "INSERT INTO projector.apply_outbox (projection_id, log_seq,"
+	" tenant_id, aggregate_id, sequence_number, event_type, status,"
+	" attempt_count, next_attempt_at, last_error)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+	" ON CONFLICT (projection_id, log_seq) DO UPDATE"
+	" SET status = excluded.status, attempt_count = excluded.attempt_count,"
+	" next_attempt_at = excluded.next_attempt_at,"
+	" last_error = excluded.last_error, held = false, updated_at = now()",
+	.expect = SPI_OK_INSERT,
+	.nargs = 10,
+	.argtypes = {INT4OID, INT8OID, TEXTOID, TEXTOID, INT8OID, TEXTOID, TEXTOID,
+	INT4OID, TIMESTAMPTZOID, TEXTOID},
+};
+
+static PjStatement hold = {
+	.sql = "UPDATE projector.apply_outbox SET held = true, updated_at = now()"
+	" WHERE projection_id = $1 AND log_seq = ANY ($2)"
+	" AND status = 'pending' AND NOT held",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT4OID, INT8ARRAYOID},
+};
+
+static PjStatement release = {
+	.sql = "UPDATE projector.apply_outbox SET held = false, updated_at = now()"
+	" WHERE projection_id = $1 AND tenant_id = $2"
+	" AND aggregate_id = ANY ($3)"
+	" AND (held OR status IN ('failed', 'dead')) AND held",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, TEXTARRAYOID},
+};
+
+/* Loose index scans: one probe per tenant, not one per row. */
+#define TENANTS(rows) \
+	"SELECT tenant_id FROM projector.apply_outbox o" \
+	" WHERE projection_id = $1 AND " rows
+
+static PjStatement select_tenants = {
+	.sql = "WITH RECURSIVE p (tenant_id) AS (("
+	TENANTS("status = 'pending' AND NOT held")
+	" ORDER BY tenant_id LIMIT 1)"
+	" UNION ALL SELECT ("
+	TENANTS("status = 'pending' AND NOT held AND tenant_id > p.tenant_id")
+	" ORDER BY tenant_id LIMIT 1) FROM p WHERE p.tenant_id IS NOT NULL),"
+	" f (tenant_id) AS (("
+	TENANTS("status = 'failed'")
+	" ORDER BY tenant_id LIMIT 1)"
+	" UNION ALL SELECT ("
+	TENANTS("status = 'failed' AND tenant_id > f.tenant_id")
+	" ORDER BY tenant_id LIMIT 1) FROM f WHERE f.tenant_id IS NOT NULL)"
+	" SELECT tenant_id FROM p WHERE tenant_id IS NOT NULL"
+	" UNION SELECT tenant_id FROM f WHERE tenant_id IS NOT NULL"
+	" AND EXISTS (SELECT FROM projector.apply_outbox o"
+	" WHERE o.projection_id = $1 AND o.tenant_id = f.tenant_id"
+	" AND o.status = 'failed' AND o.next_attempt_at <= $2)"
+	" ORDER BY tenant_id",
+	.expect = SPI_OK_SELECT,
+	.nargs = 2,
+	.argtypes = {INT4OID, TIMESTAMPTZOID},
+};
+
+#define CLEAR "DELETE FROM projector.apply_outbox WHERE projection_id = $1"
+
+static PjStatement clear_all = {
+	.sql = CLEAR,
+	.expect = SPI_OK_DELETE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
+static PjStatement clear_tenant = {
+	.sql = CLEAR " AND tenant_id = $2",
+	.expect = SPI_OK_DELETE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+static PjStatement clear_aggregate = {
+	.sql = CLEAR " AND tenant_id = $2 AND aggregate_id = $3",
+	.expect = SPI_OK_DELETE,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID},
+};
+
+static PjStatement sweep = {
+	.sql = "WITH RECURSIVE i (id) AS ("
+	"(SELECT projection_id FROM projector.apply_outbox"
+	" ORDER BY projection_id LIMIT 1)"
+	" UNION ALL SELECT (SELECT o.projection_id FROM projector.apply_outbox o"
+	" WHERE o.projection_id > i.id ORDER BY o.projection_id LIMIT 1)"
+	" FROM i WHERE i.id IS NOT NULL)"
+	" DELETE FROM projector.apply_outbox WHERE projection_id IN"
+	" (SELECT id FROM i WHERE id IS NOT NULL AND NOT EXISTS"
+	" (SELECT FROM projector.projections p WHERE p.projection_id = i.id))",
+	.expect = SPI_OK_DELETE,
+};
+
+static Datum
+log_seq_array(PjEvent *const *events, int n)
+{
+	int64	   *log_seqs = palloc(sizeof(int64) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		log_seqs[i] = pj_event_log_seq(events[i]);
+	return pj_int8_array(log_seqs, n);
+}
+
+/* Add work; what is on the list already stays as it is. */
+void
+pj_outbox_enqueue(int32 projection_id, PjEvent *const *events, int n)
+{
+	Datum	   *tenants = palloc(sizeof(Datum) * n);
+	Datum	   *aggregates = palloc(sizeof(Datum) * n);
+	Datum	   *types = palloc(sizeof(Datum) * n);
+	int64	   *sequences = palloc(sizeof(int64) * n);
+	Datum		values[6];
+
+	for (int i = 0; i < n; i++)
+	{
+		tenants[i] = pj_event_tenant(events[i]);
+		aggregates[i] = pj_event_aggregate(events[i]);
+		types[i] = pj_event_type(events[i]);
+		sequences[i] = pj_event_sequence(events[i]);
+	}
+	values[0] = Int32GetDatum(projection_id);
+	values[1] = log_seq_array(events, n);
+	values[2] = pj_text_array(tenants, n);
+	values[3] = pj_text_array(aggregates, n);
+	values[4] = pj_int8_array(sequences, n);
+	values[5] = pj_text_array(types, n);
+	pj_execute(&enqueue, values, NULL);
+}
+
+/* A copy of one row of the last result. */
+static void
+read_claim(int row, PjClaim *claim)
+{
+	static const PjEventColumn columns[] = {PJ_EVENT_LOG_SEQ,
+		PJ_EVENT_TENANT_ID, PJ_EVENT_AGGREGATE_ID, PJ_EVENT_SEQUENCE_NUMBER,
+	PJ_EVENT_EVENT_TYPE};
+	HeapTuple	tuple = heap_copytuple(SPI_tuptable->vals[row]);
+	TupleDesc	desc = SPI_tuptable->tupdesc;
+	bool		isnull;
+
+	memset(claim, 0, sizeof(*claim));
+	for (int i = 0; i < lengthof(columns); i++)
+		claim->event.values[columns[i]] = heap_getattr(tuple, i + 1, desc,
+													   &isnull);
+	claim->attempt_count = DatumGetInt32(heap_getattr(tuple,
+													  lengthof(columns) + 1,
+													  desc, &isnull));
+}
+
+/* Claim due items of a pair, at most "limit" of them. */
+int
+pj_outbox_claim(int32 projection_id, Datum tenant, int limit, PjClaim **claims)
+{
+	Datum		values[4] = {Int32GetDatum(projection_id), tenant,
+	Int32GetDatum(limit), TimestampTzGetDatum(pj_now())};
+	int			n = pj_execute(&claim, values, NULL);
+
+	*claims = palloc(sizeof(PjClaim) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+		read_claim(i, &(*claims)[i]);
+	return n;
+}
+
+/* Claim the item of one event, waiting for whoever has claimed it. */
+bool
+pj_outbox_claim_one(int32 projection_id, Datum tenant, Datum aggregate,
+					int64 sequence_number, PjClaim *claim)
+{
+	PjPosition	position;
+	uint64		found;
+
+	if (pj_source_position(tenant, aggregate, sequence_number, &position))
+	{
+		Datum		values[5] = {Int32GetDatum(projection_id),
+			Int64GetDatum(position.log_seq), tenant, aggregate,
+		Int64GetDatum(sequence_number)};
+
+		found = pj_execute(&claim_at, values, NULL);
+	}
+	else
+	{
+		Datum		values[4] = {Int32GetDatum(projection_id), tenant,
+		aggregate, Int64GetDatum(sequence_number)};
+
+		found = pj_execute(&claim_blocked, values, NULL);
+	}
+	if (found)
+		read_claim(0, claim);
+	return found > 0;
+}
+
+/* The aggregates of claimed items, each up to its last claimed event. */
+int
+pj_outbox_ranges(PjClaim *claims, int n, PjRange **ranges)
+{
+	int			nranges = 0;
+
+	*ranges = palloc0(sizeof(PjRange) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		PjEvent    *event = &claims[i].event;
+
+		if (nranges == 0 || !pj_text_equal((*ranges)[nranges - 1].aggregate,
+										   pj_event_aggregate(event)))
+			(*ranges)[nranges++].aggregate = pj_event_aggregate(event);
+		claims[i].range = nranges - 1;
+		(*ranges)[nranges - 1].upto = pj_event_sequence(event);
+	}
+	return nranges;
+}
+
+/* An event's item, found by the event's position in the log. */
+typedef struct ItemPlace
+{
+	int64		log_seq;
+	PjItem	   *item;
+} ItemPlace;
+
+static int
+compare_place(const void *a, const void *b)
+{
+	int64		la = ((const ItemPlace *) a)->log_seq;
+	int64		lb = ((const ItemPlace *) b)->log_seq;
+
+	return (la > lb) - (la < lb);
+}
+
+/* The item of a row of the last result, whose first column is log_seq. */
+static PjItem *
+item_of_row(int row, ItemPlace *places, int n)
+{
+	bool		isnull;
+	ItemPlace	key = {DatumGetInt64(pj_result(row, 1, &isnull))};
+
+	return ((ItemPlace *) bsearch(&key, places, n, sizeof(ItemPlace),
+								  compare_place))->item;
+}
+
+static PjStatus
+status_of(Datum status)
+{
+	switch (*VARDATA_ANY(DatumGetTextPP(status)))
+	{
+		case 'p':
+			return PJ_PENDING;
+		case 'f':
+			return PJ_FAILED;
+		default:
+			return PJ_DEAD;
+	}
+}
+
+/*
+ * Find the rows of these events and claim those nobody else has claimed.
+ */
+void
+pj_outbox_look(int32 projection_id, PjEvent *const *events, int n,
+			   PjItem *items)
+{
+	Datum		values[3] = {Int32GetDatum(projection_id),
+	log_seq_array(events, n), TimestampTzGetDatum(pj_now())};
+	ItemPlace  *places;
+	bool		isnull;
+
+	memset(items, 0, sizeof(PjItem) * n);
+	if (pj_execute(&look, values, NULL) == 0)
+		return;
+
+	places = palloc(sizeof(ItemPlace) * n);
+	for (int i = 0; i < n; i++)
+	{
+		places[i].log_seq = pj_event_log_seq(events[i]);
+		places[i].item = &items[i];
+	}
+	qsort(places, n, sizeof(ItemPlace), compare_place);
+
+	for (int row = 0; row < SPI_processed; row++)
+	{
+		PjItem	   *item = item_of_row(row, places, n);
+
+		item->status = status_of(pj_result(row, 2, &isnull));
+		item->attempt_count = DatumGetInt32(pj_result(row, 3, &isnull));
+		item->due = DatumGetBool(pj_result(row, 4, &isnull));
+		item->held = DatumGetBool(pj_result(row, 5, &isnull));
+	}
+
+	pj_execute(&lock_rows, values, NULL);
+	for (int row = 0; row < SPI_processed; row++)
+		item_of_row(row, places, n)->claimed = true;
+}
+
+void
+pj_outbox_delete(int32 projection_id, const int64 *log_seqs, int n)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id),
+	pj_int8_array(log_seqs, n)};
+
+	pj_execute(&delete, values, NULL);
+}
+
+/* Note a failed attempt, in a new row if the event had none. */
+void
+pj_outbox_fail(int32 projection_id, const PjEvent *event, bool dead,
+			   int attempt_count, TimestampTz next_attempt_at,
+			   const char *error)
+{
+	Datum		values[10] = {Int32GetDatum(projection_id),
+		event->values[PJ_EVENT_LOG_SEQ], pj_event_tenant(event),
+		pj_event_aggregate(event), event->values[PJ_EVENT_SEQUENCE_NUMBER],
+		pj_event_type(event),
+		CStringGetTextDatum(dead ? "dead" : "failed"),
+		Int32GetDatum(attempt_count), TimestampTzGetDatum(next_attempt_at),
+	CStringGetTextDatum(error)};
+
+	pj_execute(&fail, values, NULL);
+}
+
+/*
+ * Mark rows as held and return how many were not.  The caller has the pair's
+ * driver lock.
+ */
+int64
+pj_outbox_hold(int32 projection_id, const int64 *log_seqs, int n)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id),
+	pj_int8_array(log_seqs, n)};
+
+	return pj_execute(&hold, values, NULL);
+}
+
+/* Release what some aggregates hold.  Likewise. */
+void
+pj_outbox_release(int32 projection_id, Datum tenant, Datum *aggregates, int n)
+{
+	Datum		values[3] = {Int32GetDatum(projection_id), tenant,
+	pj_text_array(aggregates, n)};
+
+	pj_execute(&release, values, NULL);
+}
+
+/* The tenants that have due items. */
+int
+pj_outbox_tenants(int32 projection_id, Datum **tenants)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id),
+	TimestampTzGetDatum(pj_now())};
+
+	pj_execute(&select_tenants, values, NULL);
+	return pj_result_texts(tenants);
+}
+
+/* Remove a projection's items; tenant and aggregate are 0 for all. */
+void
+pj_outbox_clear(int32 projection_id, Datum tenant, Datum aggregate)
+{
+	Datum		values[3] = {Int32GetDatum(projection_id), tenant, aggregate};
+
+	pj_execute(aggregate ? &clear_aggregate :
+			   tenant ? &clear_tenant : &clear_all, values, NULL);
+}
+
+/*
+ * Remove the items of projections that are no more: an append that was under
+ * way while its projection was dropped leaves such.
+ */
+void
+pj_outbox_sweep(void)
+{
+	pj_execute(&sweep, NULL, NULL);
+}

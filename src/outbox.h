@@ -1,0 +1,62 @@
+/*
+ * outbox.h
+ *	  The work list.
+ */
+#ifndef PJ_OUTBOX_H
+#define PJ_OUTBOX_H
+
+#include "compat.h"
+#include "datatype/timestamp.h"
+
+#include "source.h"
+
+typedef enum PjStatus
+{
+	PJ_NO_ROW,
+	PJ_PENDING,
+	PJ_FAILED,
+	PJ_DEAD
+} PjStatus;
+
+/* What the outbox says of one event. */
+typedef struct PjItem
+{
+	PjStatus	status;
+	bool		claimed;		/* its row is locked by this transaction */
+	bool		due;			/* a failed one: its next attempt is due */
+	bool		held;
+	int			attempt_count;
+} PjItem;
+
+/* A claimed item. */
+typedef struct PjClaim
+{
+	PjEvent		event;			/* only what the outbox knows of it */
+	int			range;			/* index of its aggregate's range */
+	int			attempt_count;
+} PjClaim;
+
+extern void pj_outbox_enqueue(int32 projection_id, PjEvent *const *events,
+							  int n);
+extern int	pj_outbox_claim(int32 projection_id, Datum tenant, int limit,
+							PjClaim **claims);
+extern bool pj_outbox_claim_one(int32 projection_id, Datum tenant,
+								Datum aggregate, int64 sequence_number,
+								PjClaim *claim);
+extern int	pj_outbox_ranges(PjClaim *claims, int n, PjRange **ranges);
+extern void pj_outbox_look(int32 projection_id, PjEvent *const *events, int n,
+						   PjItem *items);
+extern void pj_outbox_delete(int32 projection_id, const int64 *log_seqs,
+							 int n);
+extern void pj_outbox_fail(int32 projection_id, const PjEvent *event,
+						   bool dead, int attempt_count,
+						   TimestampTz next_attempt_at, const char *error);
+extern int64 pj_outbox_hold(int32 projection_id, const int64 *log_seqs, int n);
+extern void pj_outbox_release(int32 projection_id, Datum tenant,
+							  Datum *aggregates, int n);
+extern int	pj_outbox_tenants(int32 projection_id, Datum **tenants);
+extern void pj_outbox_clear(int32 projection_id, Datum tenant,
+							Datum aggregate);
+extern void pj_outbox_sweep(void);
+
+#endif							/* PJ_OUTBOX_H */

@@ -1,0 +1,320 @@
+/*
+ * projection.c
+ *	  The registry of projections, kept in each session.
+ *
+ * Every append must know who subscribes to it, so the registry is read once
+ * and kept until it changes.  Changes are announced through the relation
+ * cache: a trigger on the table invalidates it, and whoever uses the copy
+ * accepts pending invalidations first.  The copy is read with the latest
+ * snapshot, because a transaction with an old one must apply or queue its
+ * events by today's rules.
+ *
+ * A pointer into the copy stays valid until the end of the transaction.
+ */
+#include "compat.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "commands/trigger.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "fetch.h"
+#include "lock.h"
+#include "projection.h"
+
+PG_FUNCTION_INFO_V1(projector_projections_changed);
+
+/* The columns of table projections, in order. */
+enum
+{
+	Anum_projection_id = 1,
+	Anum_name,
+	Anum_owner,
+	Anum_source,
+	Anum_kind,
+	Anum_handler,
+	Anum_fold,
+	Anum_fold_columns,
+	Anum_statement,
+	Anum_targets,
+	Anum_key,
+	Anum_event_types,
+	Anum_mode,
+	Anum_ordering,
+	Anum_options,
+	Anum_paused,
+	Anum_paused_by,
+	Anum_pause_reason,
+	Anum_overrides,
+	Anum_handover_log_seq,
+	Anum_home,
+	Anum_definition_hash,
+	Anum_search_path,
+	Anum_created_at,
+	Natts_projections = Anum_created_at
+};
+
+const char *const pj_mode_names[] = {
+	[PJ_OFF] = "off",
+	[PJ_SHADOW] = "shadow",
+	[PJ_ASYNC] = "async",
+	[PJ_FOLLOW] = "follow",
+	[PJ_INLINE] = "inline",
+	[PJ_STRICT] = "strict",
+	NULL
+};
+
+static struct
+{
+	bool		valid;
+	bool		callback_registered;
+	Oid			relid;			/* of table projections */
+	MemoryContext context;		/* of everything below */
+	PjProjection *projections;
+	int			count;
+} registry;
+
+/* Relation cache callback: our table, or all tables, may have changed. */
+static void
+registry_changed(Datum arg, Oid relid)
+{
+	if (relid == InvalidOid || relid == registry.relid)
+		registry.valid = false;
+}
+
+/* AFTER any change of table projections. */
+Datum
+projector_projections_changed(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigdata = (TriggerData *) fcinfo->context;
+
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		elog(ERROR, "projections_changed: not called as a trigger");
+	CacheInvalidateRelcache(trigdata->tg_relation);
+	return PointerGetDatum(NULL);
+}
+
+/* Names this database among all of all servers. */
+char *
+pj_home(void)
+{
+	return psprintf(UINT64_FORMAT "/%u", GetSystemIdentifier(), MyDatabaseId);
+}
+
+PjMode
+pj_mode(const char *name)
+{
+	const char *found = pj_choose(name, pj_mode_names, "mode");
+
+	for (int mode = PJ_OFF; mode <= PJ_STRICT; mode++)
+		if (pj_mode_names[mode] == found)
+			return mode;
+	pg_unreachable();
+}
+
+static void
+read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
+{
+	Datum		columns[Natts_projections];
+	bool		nulls[Natts_projections];
+
+	heap_deform_tuple(tuple, desc, columns, nulls);
+	memset(p, 0, sizeof(*p));
+
+#define text_column(anum) \
+	(nulls[(anum) - 1] ? NULL : TextDatumGetCString(columns[(anum) - 1]))
+
+	p->id = DatumGetInt32(columns[Anum_projection_id - 1]);
+	p->name = text_column(Anum_name);
+	p->owner = text_column(Anum_owner);
+	p->kind = text_column(Anum_kind);
+	p->handler = text_column(Anum_handler);
+	p->targets = PointerGetDatum(DatumGetArrayTypePCopy(columns[Anum_targets - 1]));
+	if (!nulls[Anum_event_types - 1])
+	{
+		ArrayType  *array = DatumGetArrayTypePCopy(columns[Anum_event_types - 1]);
+
+		p->event_types = PointerGetDatum(array);
+		deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT,
+						  &p->types, NULL, &p->ntypes);
+	}
+	p->mode = pj_mode(TextDatumGetCString(columns[Anum_mode - 1]));
+	p->ordering = text_column(Anum_ordering);
+	p->options_json = DatumGetJsonbPCopy(columns[Anum_options - 1]);
+	pj_options_parse(p->options_json, &p->options);
+	p->paused = DatumGetBool(columns[Anum_paused - 1]);
+	p->overrides = DatumGetBool(columns[Anum_overrides - 1]);
+	p->handed_over = !nulls[Anum_handover_log_seq - 1];
+	if (p->handed_over)
+		p->handover_log_seq = DatumGetInt64(columns[Anum_handover_log_seq - 1]);
+	p->version = HeapTupleHeaderGetXmin(tuple->t_data);
+	p->dormant = strcmp(TextDatumGetCString(columns[Anum_home - 1]),
+						pj_home()) != 0;
+	p->search_path = text_column(Anum_search_path);
+}
+
+static void
+load_registry(void)
+{
+	MemoryContext context,
+				caller;
+	Snapshot	snapshot;
+	PjFetch		fetch;
+	HeapTuple	tuple;
+	PjProjection *projections;
+	int			count = 0,
+				room = 8;
+
+	if (!registry.callback_registered)
+	{
+		CacheRegisterRelcacheCallback(registry_changed, (Datum) 0);
+		registry.callback_registered = true;
+	}
+
+	/* A change that arrives while we read makes what we read invalid again. */
+	registry.relid = pj_relid("projections");
+	registry.valid = true;
+
+	context = AllocSetContextCreate(CurrentMemoryContext,
+									"projector registry",
+									ALLOCSET_SMALL_SIZES);
+	caller = MemoryContextSwitchTo(context);
+	projections = palloc(sizeof(PjProjection) * room);
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	pj_fetch_begin(&fetch, "projections", "projections_pkey", snapshot, 0,
+				   NULL);
+	while ((tuple = pj_fetch_next(&fetch, ForwardScanDirection)) != NULL)
+	{
+		if (count == room)
+			projections = repalloc(projections,
+								   sizeof(PjProjection) * (room *= 2));
+		read_row(tuple, RelationGetDescr(fetch.heap), &projections[count++]);
+	}
+	pj_fetch_end(&fetch);
+	UnregisterSnapshot(snapshot);
+	MemoryContextSwitchTo(caller);
+
+	/* Somebody further up may still use the old copy. */
+	if (registry.context)
+		MemoryContextSetParent(registry.context, TopTransactionContext);
+	MemoryContextSetParent(context, CacheMemoryContext);
+	registry.context = context;
+	registry.projections = projections;
+	registry.count = count;
+}
+
+/* All projections, in the order of their creation. */
+int
+pj_projections(PjProjection **projections)
+{
+	AcceptInvalidationMessages();
+	while (!registry.valid)
+		load_registry();
+	*projections = registry.projections;
+	return registry.count;
+}
+
+PjProjection *
+pj_projection_by_id(int32 id)
+{
+	PjProjection *projections;
+	int			count = pj_projections(&projections);
+
+	for (int i = 0; i < count; i++)
+		if (projections[i].id == id)
+			return &projections[i];
+	return NULL;
+}
+
+/* The projection of that name; an error if there is none. */
+PjProjection *
+pj_projection_find(const char *name)
+{
+	PjProjection *projections;
+	int			count = pj_projections(&projections);
+
+	for (int i = 0; i < count; i++)
+		if (strcmp(projections[i].name, name) == 0)
+			return &projections[i];
+
+	ereport(ERROR,
+			errcode(ERRCODE_UNDEFINED_OBJECT),
+			errmsg("projection \"%s\" does not exist", name),
+			errhint("The projections are listed in projector.projections."));
+}
+
+/* The role a projection's code runs as. */
+Oid
+pj_projection_owner(const PjProjection *projection)
+{
+	Oid			owner = get_role_oid(projection->owner, true);
+
+	if (!OidIsValid(owner))
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_OBJECT),
+				errmsg("owner \"%s\" of projection \"%s\" does not exist",
+					   projection->owner, projection->name),
+				errhint("Create the role again, or drop the projection."));
+	return owner;
+}
+
+/*
+ * The projection of that name, locked until the end of the transaction, for
+ * its owner, a member of that role, or a superuser.
+ */
+PjProjection *
+pj_projection_own(const char *name, LOCKMODE mode)
+{
+	PjProjection *projection = pj_projection_find(name);
+	int32		id = projection->id;
+	Oid			owner = get_role_oid(projection->owner, true);
+
+	if (!superuser() &&
+		!(OidIsValid(owner) && has_privs_of_role(GetUserId(), owner)))
+		ereport(ERROR,
+				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				errmsg("must be owner of projection \"%s\"", name),
+				errdetail("Its owner is \"%s\".", projection->owner));
+
+	pj_lock_projection(id, mode, true);
+
+	/* It may have been changed or dropped while we waited. */
+	projection = pj_projection_by_id(id);
+	if (projection == NULL)
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_OBJECT),
+				errmsg("projection \"%s\" does not exist", name),
+				errdetail("It has just been dropped."));
+	return projection;
+}
+
+void
+pj_refuse_dormant(const PjProjection *projection)
+{
+	if (projection->dormant)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("projection \"%s\" is dormant", projection->name),
+				errdetail("It was registered in another database, of which this is a copy."));
+}
+
+/* Does the projection subscribe to events of this type? */
+bool
+pj_projection_wants(const PjProjection *projection, const PjEvent *event)
+{
+	if (projection->event_types == 0)
+		return true;
+	for (int i = 0; i < projection->ntypes; i++)
+		if (pj_text_equal(projection->types[i], pj_event_type(event)))
+			return true;
+	return false;
+}

@@ -1,0 +1,61 @@
+/*
+ * projection.h
+ *	  The registry of projections.
+ */
+#ifndef PJ_PROJECTION_H
+#define PJ_PROJECTION_H
+
+#include "compat.h"
+#include "storage/lockdefs.h"
+
+#include "options.h"
+#include "source.h"
+
+typedef enum PjMode
+{
+	PJ_OFF,
+	PJ_SHADOW,
+	PJ_ASYNC,
+	PJ_FOLLOW,
+	PJ_INLINE,
+	PJ_STRICT
+} PjMode;
+
+extern const char *const pj_mode_names[];
+
+typedef struct PjProjection
+{
+	int32		id;
+	const char *name;
+	const char *owner;
+	const char *kind;
+	const char *handler;		/* schema-qualified and quoted, or NULL */
+	Datum		targets;		/* text[], the names likewise */
+	Datum		event_types;	/* text[], or 0 for all */
+	Datum	   *types;			/* the same, taken apart */
+	int			ntypes;
+	PjMode		mode;
+	const char *ordering;
+	Jsonb	   *options_json;
+	PjOptions	options;
+	bool		paused;
+	bool		overrides;		/* look at projection_cursors too */
+	bool		handed_over;	/* handover_log_seq is set */
+	int64		handover_log_seq;
+	TransactionId version;		/* that wrote the registry's row */
+	bool		dormant;		/* it lives in another database */
+	const char *search_path;
+} PjProjection;
+
+extern int	pj_projections(PjProjection **projections);
+extern PjProjection *pj_projection_by_id(int32 id);
+extern PjProjection *pj_projection_find(const char *name);
+extern PjProjection *pj_projection_own(const char *name, LOCKMODE mode);
+extern PjMode pj_mode(const char *name);
+extern bool pj_projection_wants(const PjProjection *projection,
+								const PjEvent *event);
+extern Oid	pj_projection_owner(const PjProjection *projection);
+extern void pj_refuse_dormant(const PjProjection *projection);
+extern char *pj_home(void);
+
+#endif							/* PJ_PROJECTION_H */

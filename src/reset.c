@@ -1,0 +1,144 @@
+/*
+ * reset.c
+ *	  projector_reset(): checkpoints back to 0, without touching the read
+ *	  model.
+ *
+ * Afterwards the log is read again, and events meet a read model that has
+ * them already.  That is harmless only if the projection's code leaves alone
+ * what it has done before, which its author asserts with option "idempotent".
+ */
+#include "compat.h"
+
+#include "fmgr.h"
+#include "storage/lockdefs.h"
+#include "utils/builtins.h"
+
+#include "context.h"
+#include "cursor.h"
+#include "lock.h"
+#include "offset.h"
+#include "outbox.h"
+#include "projection.h"
+#include "source.h"
+#include "statement.h"
+
+PG_FUNCTION_INFO_V1(projector_reset);
+
+static PjStatement forget_handover = {
+	.sql = "UPDATE projector.projections SET handover_log_seq = NULL"
+	" WHERE projection_id = $1",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
+static PjStatement reset_cursors = {
+	.sql = "UPDATE projector.projection_cursors"
+	" SET last_log_seq = 0, state = 'replaying', updated_at = now()"
+	" WHERE projection_id = $1",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
+static PjStatement reset_cursor = {
+	.sql = "INSERT INTO projector.projection_cursors"
+	" (projection_id, tenant_id, state) VALUES ($1, $2, 'replaying')"
+	" ON CONFLICT (projection_id, tenant_id) DO UPDATE"
+	" SET last_log_seq = 0, state = 'replaying', updated_at = now()",
+	.expect = SPI_OK_INSERT,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+static void
+check_repeatable(const PjProjection *projection, bool force)
+{
+	if (projection->options.idempotent || force)
+		return;
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("projection \"%s\" cannot be reset safely",
+				   projection->name),
+			errdetail("Its events would be applied a second time to a read model that has them already."),
+			errhint("Use projector_rebuild, or set option \"idempotent\" if its code can stand it, or call projector_reset with force => true."));
+}
+
+/*
+ * All of a tenant, or of all tenants: the log is read again from the start
+ * up to a new handover.
+ */
+static int64
+reset_pair(const PjProjection *projection, Datum tenant)
+{
+	Datum		values[2] = {Int32GetDatum(projection->id), tenant};
+	int64		count = pj_offsets_reset(projection->id, tenant, 0);
+
+	pj_outbox_clear(projection->id, tenant, 0);
+	pj_execute(tenant ? &reset_cursor : &reset_cursors, values, NULL);
+	pj_execute(&forget_handover, values, NULL);
+	return count;
+}
+
+/*
+ * One aggregate: its last event is queued, and brings all before it along.
+ */
+static int64
+reset_aggregate(const PjProjection *projection, Datum tenant, Datum aggregate)
+{
+	PjRange		range = {.aggregate = aggregate};
+	int64		count = pj_offsets_reset(projection->id, tenant, aggregate);
+	PjEvent    *event;
+
+	pj_outbox_clear(projection->id, tenant, aggregate);
+	range.upto = pj_source_last_subscribed(tenant, aggregate,
+										   projection->event_types);
+	range.after = range.upto - 1;
+	if (range.upto > 0 &&
+		pj_source_load(tenant, &range, 1, projection->event_types, 1,
+					   &event) == 1)
+		pj_outbox_enqueue(projection->id, &event, 1);
+	return count;
+}
+
+/* See the install script. */
+Datum
+projector_reset(PG_FUNCTION_ARGS)
+{
+	Datum		tenant = PG_ARGISNULL(1) ? (Datum) 0 : PG_GETARG_DATUM(1);
+	Datum		aggregate = PG_ARGISNULL(2) ? (Datum) 0 : PG_GETARG_DATUM(2);
+	bool		force = !PG_ARGISNULL(3) && PG_GETARG_BOOL(3);
+	PjProjection *projection;
+	PjContext	saved;
+	int64		count;
+
+	if (PG_ARGISNULL(0))
+		ereport(ERROR,
+				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				errmsg("name must not be null"));
+	if (aggregate && !tenant)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("an aggregate can be reset for one tenant only"),
+				errhint("Give tenant_id too."));
+	pj_require_read_committed("projector_reset");
+	pj_refuse_in_user_code("projector_reset");
+	projection = pj_projection_own(text_to_cstring(PG_GETARG_TEXT_PP(0)),
+								   tenant ? ShareLock : ExclusiveLock);
+	pj_refuse_dormant(projection);
+	check_repeatable(projection, force);
+
+	pj_enter_internal(&saved);
+	if (tenant)
+	{
+		pj_lock_pair(projection->id, tenant, ExclusiveLock, true);
+		pj_lock_driver(projection->id, tenant, true);
+	}
+	if (aggregate)
+		count = reset_aggregate(projection, tenant, aggregate);
+	else
+		count = reset_pair(projection, tenant);
+	pj_leave_internal(&saved);
+
+	PG_RETURN_INT64(count);
+}

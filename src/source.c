@@ -1,0 +1,602 @@
+/*
+ * source.c
+ *	  The table events are read from: the only file that knows its name and
+ *	  columns.
+ *
+ * Everything else sees events as PjEvent, whose columns are those of type
+ * projector.event.
+ *
+ * What the table promises: an aggregate's sequence numbers are 1, 2, 3, …
+ * without gaps, and log_seq rises with them.  Both are checked against each
+ * new event's predecessor, wherever the event comes from.  A predecessor
+ * whose transaction is still open is waited for: until it commits nobody can
+ * know whether there will be one.
+ */
+#include "compat.h"
+
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "commands/trigger.h"
+#include "common/sha2.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/jsonb.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/uuid.h"
+
+#include "context.h"
+#include "errcodes.h"
+#include "fetch.h"
+#include "guc.h"
+#include "source.h"
+#include "statement.h"
+
+PG_FUNCTION_INFO_V1(projector_events_before_insert);
+PG_FUNCTION_INFO_V1(projector_events_append_only);
+
+/* The table's columns, in order. */
+enum
+{
+	Anum_log_seq = 1,
+	Anum_tenant_id,
+	Anum_aggregate_id,
+	Anum_sequence_number,
+	Anum_event_id,
+	Anum_event_type,
+	Anum_payload,
+	Anum_metadata,
+	Anum_payload_hash,
+	Anum_recorded_at,
+	Natts_events = Anum_recorded_at
+};
+
+#define EVENT_COLUMNS \
+	" e.log_seq, e.tenant_id, e.aggregate_id, e.sequence_number, e.event_id," \
+	" e.event_type, e.payload, e.metadata, e.payload_hash, e.recorded_at "
+
+static PjStatement insert_one = {
+	.sql = "INSERT INTO projector.events (tenant_id, aggregate_id,"
+	" sequence_number, event_id, event_type, payload, metadata)"
+	" VALUES ($1, $2, $3, COALESCE($4, gen_random_uuid()), $5, $6, $7)"
+	" ON CONFLICT DO NOTHING",
+	.expect = SPI_OK_INSERT,
+	.fires_triggers = true,
+	.nargs = 7,
+	.argtypes = {TEXTOID, TEXTOID, INT8OID, UUIDOID, TEXTOID, JSONBOID,
+	JSONBOID},
+};
+
+static PjStatement insert_many = {
+	.sql = "INSERT INTO projector.events (tenant_id, aggregate_id,"
+	" sequence_number, event_id, event_type, payload, metadata)"
+	" SELECT $1, $2, $3 + n - 1, COALESCE(id, gen_random_uuid()), type,"
+	" payload, metadata"
+	" FROM unnest($4, $5, $6, $7) WITH ORDINALITY"
+	" AS b (id, type, payload, metadata, n) ORDER BY n"
+	" ON CONFLICT DO NOTHING",
+	.expect = SPI_OK_INSERT,
+	.fires_triggers = true,
+	.nargs = 7,
+	.argtypes = {TEXTOID, TEXTOID, INT8OID, UUIDARRAYOID, TEXTARRAYOID,
+	JSONBARRAYOID, JSONBARRAYOID},
+};
+
+static PjStatement select_known = {
+	.sql = "SELECT sequence_number, aggregate_id = $3 AND event_type = $4"
+	" AND payload = $5 AND metadata = $6"
+	" FROM projector.events WHERE tenant_id = $1 AND event_id = $2",
+	.expect = SPI_OK_SELECT,
+	.nargs = 6,
+	.argtypes = {TEXTOID, UUIDOID, TEXTOID, TEXTOID, JSONBOID, JSONBOID},
+};
+
+static PjStatement select_ranges = {
+	.sql = "SELECT" EVENT_COLUMNS
+	"FROM unnest($2, $3, $4) WITH ORDINALITY AS r (aggregate_id, after, upto, n)"
+	" CROSS JOIN LATERAL (SELECT * FROM projector.events s"
+	" WHERE s.tenant_id = $1 AND s.aggregate_id = r.aggregate_id"
+	" AND s.sequence_number > r.after AND s.sequence_number <= r.upto"
+	" AND ($5 IS NULL OR s.event_type = ANY ($5))"
+	" ORDER BY s.sequence_number LIMIT $6) e"
+	" ORDER BY r.n, e.sequence_number LIMIT $6",
+	.expect = SPI_OK_SELECT,
+	.nargs = 6,
+	.argtypes = {TEXTOID, TEXTARRAYOID, INT8ARRAYOID, INT8ARRAYOID,
+	TEXTARRAYOID, INT4OID},
+};
+
+static PjStatement select_log = {
+	.sql = "SELECT" EVENT_COLUMNS
+	"FROM projector.events e WHERE e.tenant_id = $1"
+	" AND e.log_seq > $2 AND e.log_seq <= $3"
+	" AND ($4 IS NULL OR e.event_type = ANY ($4))"
+	" ORDER BY e.log_seq LIMIT $5",
+	.expect = SPI_OK_SELECT,
+	.nargs = 5,
+	.argtypes = {TEXTOID, INT8OID, INT8OID, TEXTARRAYOID, INT4OID},
+};
+
+static PjStatement count_between = {
+	.sql = "SELECT count(*) FROM projector.events WHERE tenant_id = $1"
+	" AND aggregate_id = $2 AND sequence_number > $3 AND sequence_number < $4",
+	.expect = SPI_OK_SELECT,
+	.nargs = 4,
+	.argtypes = {TEXTOID, TEXTOID, INT8OID, INT8OID},
+};
+
+static PjStatement select_last_subscribed = {
+	.sql = "SELECT sequence_number FROM projector.events WHERE tenant_id = $1"
+	" AND aggregate_id = $2 AND ($3 IS NULL OR event_type = ANY ($3))"
+	" ORDER BY sequence_number DESC LIMIT 1",
+	.expect = SPI_OK_SELECT,
+	.nargs = 3,
+	.argtypes = {TEXTOID, TEXTOID, TEXTARRAYOID},
+};
+
+/* A loose index scan: one probe per tenant, not one per event. */
+static PjStatement select_tenants = {
+	.sql = "WITH RECURSIVE t (tenant_id) AS ("
+	"(SELECT tenant_id FROM projector.events ORDER BY tenant_id LIMIT 1)"
+	" UNION ALL SELECT (SELECT e.tenant_id FROM projector.events e"
+	" WHERE e.tenant_id > t.tenant_id ORDER BY e.tenant_id LIMIT 1)"
+	" FROM t WHERE t.tenant_id IS NOT NULL)"
+	" SELECT tenant_id FROM t WHERE tenant_id IS NOT NULL",
+	.expect = SPI_OK_SELECT,
+};
+
+Oid
+pj_source_relid(void)
+{
+	return pj_relid("events");
+}
+
+bool
+pj_text_equal(Datum a, Datum b)
+{
+	text	   *ta = DatumGetTextPP(a);
+	text	   *tb = DatumGetTextPP(b);
+
+	return VARSIZE_ANY_EXHDR(ta) == VARSIZE_ANY_EXHDR(tb) &&
+		memcmp(VARDATA_ANY(ta), VARDATA_ANY(tb), VARSIZE_ANY_EXHDR(ta)) == 0;
+}
+
+static int
+compare_events(const void *a, const void *b)
+{
+	const PjEvent *ea = a;
+	const PjEvent *eb = b;
+	text	   *ta = DatumGetTextPP(pj_event_aggregate(ea));
+	text	   *tb = DatumGetTextPP(pj_event_aggregate(eb));
+	int			la = VARSIZE_ANY_EXHDR(ta);
+	int			lb = VARSIZE_ANY_EXHDR(tb);
+	int			cmp = memcmp(VARDATA_ANY(ta), VARDATA_ANY(tb), Min(la, lb));
+
+	if (cmp == 0)
+		cmp = (la > lb) - (la < lb);
+	if (cmp == 0)
+		cmp = (pj_event_sequence(ea) > pj_event_sequence(eb)) -
+			(pj_event_sequence(ea) < pj_event_sequence(eb));
+	return cmp;
+}
+
+/* Sort one tenant's events by aggregate and sequence. */
+void
+pj_events_sort(PjEvent *events, int n)
+{
+	qsort(events, n, sizeof(PjEvent), compare_events);
+}
+
+/* The aggregates of sorted events, each from its first to its last. */
+int
+pj_events_ranges(const PjEvent *events, int n, PjRange **ranges)
+{
+	PjRange    *range = NULL;
+	int			nranges = 0;
+
+	*ranges = palloc0(sizeof(PjRange) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		if (range == NULL || !pj_text_equal(range->aggregate,
+											pj_event_aggregate(&events[i])))
+		{
+			range = &(*ranges)[nranges++];
+			range->aggregate = pj_event_aggregate(&events[i]);
+			range->from = pj_event_sequence(&events[i]);
+		}
+		range->upto = pj_event_sequence(&events[i]);
+	}
+	return nranges;
+}
+
+/* ---- reading ---- */
+
+static void
+event_from_columns(const Datum *columns, PjEvent *event)
+{
+	static const AttrNumber from[PJ_EVENT_COLUMNS] = {
+		[PJ_EVENT_LOG_SEQ] = Anum_log_seq,
+		[PJ_EVENT_TENANT_ID] = Anum_tenant_id,
+		[PJ_EVENT_AGGREGATE_ID] = Anum_aggregate_id,
+		[PJ_EVENT_SEQUENCE_NUMBER] = Anum_sequence_number,
+		[PJ_EVENT_EVENT_ID] = Anum_event_id,
+		[PJ_EVENT_EVENT_TYPE] = Anum_event_type,
+		[PJ_EVENT_PAYLOAD] = Anum_payload,
+		[PJ_EVENT_METADATA] = Anum_metadata,
+		[PJ_EVENT_RECORDED_AT] = Anum_recorded_at,
+	};
+
+	for (int i = 0; i < PJ_EVENT_COLUMNS; i++)
+		event->values[i] = columns[from[i] - 1];
+	event->payload_hash = columns[Anum_payload_hash - 1];
+}
+
+static void
+event_from_tuple(HeapTuple tuple, TupleDesc desc, PjEvent *event)
+{
+	Datum		columns[Natts_events];
+	bool		nulls[Natts_events];
+
+	Assert(desc->natts == Natts_events);
+	heap_deform_tuple(tuple, desc, columns, nulls);
+	event_from_columns(columns, event);
+}
+
+/*
+ * A copy, in the current memory context, of the event in a slot.  Returns its
+ * size.
+ */
+Size
+pj_source_event(TupleTableSlot *slot, PjEvent *event)
+{
+	HeapTuple	tuple = ExecCopySlotHeapTuple(slot);
+
+	event_from_tuple(tuple, slot->tts_tupleDescriptor, event);
+	return tuple->t_len;
+}
+
+/* Copies of the events the last statement returned. */
+static int
+events_from_result(PjEvent **events)
+{
+	int			nevents = SPI_processed;
+
+	*events = palloc(sizeof(PjEvent) * Max(nevents, 1));
+	for (int i = 0; i < nevents; i++)
+		event_from_tuple(heap_copytuple(SPI_tuptable->vals[i]),
+						 SPI_tuptable->tupdesc, &(*events)[i]);
+
+	return nevents;
+}
+
+/*
+ * Load the events of some aggregates, in the order of the ranges and within
+ * each in sequence, at most "limit" in all.  event_types is an array, or 0
+ * for all types.
+ */
+int
+pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
+			   Datum event_types, int limit, PjEvent **events)
+{
+	Datum	   *aggregates = palloc(sizeof(Datum) * nranges);
+	int64	   *after = palloc(sizeof(int64) * nranges);
+	int64	   *upto = palloc(sizeof(int64) * nranges);
+	Datum		values[6];
+
+	for (int i = 0; i < nranges; i++)
+	{
+		aggregates[i] = ranges[i].aggregate;
+		after[i] = ranges[i].after;
+		upto[i] = ranges[i].upto;
+	}
+	values[0] = tenant;
+	values[1] = pj_text_array(aggregates, nranges);
+	values[2] = pj_int8_array(after, nranges);
+	values[3] = pj_int8_array(upto, nranges);
+	values[4] = event_types;
+	values[5] = Int32GetDatum(limit);
+	pj_execute(&select_ranges, values, event_types ? NULL : "    n ");
+
+	return events_from_result(events);
+}
+
+/* Load a tenant's events in the order of the log. */
+int
+pj_source_load_log(Datum tenant, int64 after, int64 upto, Datum event_types,
+				   int limit, PjEvent **events)
+{
+	Datum		values[5] = {tenant, Int64GetDatum(after), Int64GetDatum(upto),
+	event_types, Int32GetDatum(limit)};
+
+	pj_execute(&select_log, values, event_types ? NULL : "   n ");
+
+	return events_from_result(events);
+}
+
+/* Does the source have every event of an aggregate between two? */
+bool
+pj_source_complete(Datum tenant, Datum aggregate, int64 after, int64 before)
+{
+	Datum		values[4] = {tenant, aggregate, Int64GetDatum(after),
+	Int64GetDatum(before)};
+	bool		isnull;
+
+	pj_execute(&count_between, values, NULL);
+	return DatumGetInt64(pj_result(0, 1, &isnull)) == before - after - 1;
+}
+
+/* The aggregate's last event of these types, or 0. */
+int64
+pj_source_last_subscribed(Datum tenant, Datum aggregate, Datum event_types)
+{
+	Datum		values[3] = {tenant, aggregate, event_types};
+	bool		isnull;
+
+	if (pj_execute(&select_last_subscribed, values,
+				   event_types ? NULL : "  n") == 0)
+		return 0;
+	return DatumGetInt64(pj_result(0, 1, &isnull));
+}
+
+/* All tenants that have events. */
+int
+pj_source_tenants(Datum **tenants)
+{
+	pj_execute(&select_tenants, NULL, NULL);
+	return pj_result_texts(tenants);
+}
+
+/*
+ * Find one event of an aggregate, or its last one if sequence_number is 0, as
+ * things are now: whatever this transaction's snapshot, and after waiting for
+ * the transaction that is adding it, if one is.
+ */
+bool
+pj_source_position(Datum tenant, Datum aggregate, int64 sequence_number,
+				   PjPosition *position)
+{
+	for (;;)
+	{
+		SnapshotData dirty;
+		ScanKeyData keys[3];
+		PjFetch		fetch;
+		HeapTuple	tuple;
+		TransactionId wait_for;
+		bool		found;
+
+		InitDirtySnapshot(dirty);
+		pj_key_text(&keys[0], 1, tenant);
+		pj_key_text(&keys[1], 2, aggregate);
+		pj_key_int8(&keys[2], 3, sequence_number);
+		pj_fetch_begin(&fetch, "events", "events_pkey", &dirty,
+					   sequence_number > 0 ? 3 : 2, keys);
+		tuple = pj_fetch_next(&fetch, BackwardScanDirection);
+		found = HeapTupleIsValid(tuple);
+		wait_for = found ? dirty.xmin : InvalidTransactionId;
+		if (found && !TransactionIdIsValid(wait_for))
+		{
+			TupleDesc	desc = RelationGetDescr(fetch.heap);
+			bool		isnull;
+
+			position->sequence_number =
+				DatumGetInt64(heap_getattr(tuple, Anum_sequence_number,
+										   desc, &isnull));
+			position->log_seq =
+				DatumGetInt64(heap_getattr(tuple, Anum_log_seq, desc,
+										   &isnull));
+			position->visible =
+				!IsolationUsesXactSnapshot() ||
+				TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data)) ||
+				table_tuple_satisfies_snapshot(fetch.heap, fetch.scan->slot,
+											   GetTransactionSnapshot());
+		}
+		pj_fetch_end(&fetch);
+
+		if (!TransactionIdIsValid(wait_for))
+			return found;
+		XactLockTableWait(wait_for, NULL, NULL, XLTW_None);
+	}
+}
+
+/* ---- writing ---- */
+
+/* Is the i'th event in the log already? */
+PjKnown
+pj_source_known(const PjNewEvents *events, int i, int64 *sequence_number)
+{
+	Datum		values[6] = {events->tenant, events->event_ids[i],
+		events->aggregate, events->event_types[i], events->payloads[i],
+	events->metadatas[i]};
+	bool		isnull;
+
+	if (pj_execute(&select_known, values, NULL) == 0)
+		return PJ_UNKNOWN;
+	*sequence_number = DatumGetInt64(pj_result(0, 1, &isnull));
+	return DatumGetBool(pj_result(0, 2, &isnull)) ? PJ_SAME : PJ_DIFFERENT;
+}
+
+static Datum
+nullable_array(Datum *elems, int nelems, Oid type, int16 len, char align)
+{
+	bool	   *nulls = palloc(sizeof(bool) * nelems);
+	int			lower = 1;
+
+	for (int i = 0; i < nelems; i++)
+		nulls[i] = (elems[i] == 0);
+	return PointerGetDatum(construct_md_array(elems, nulls, 1, &nelems,
+											  &lower, type, len, false,
+											  align));
+}
+
+/*
+ * Insert new events behind an aggregate's last one and return how many were
+ * inserted: fewer than given if somebody else was faster.
+ */
+int
+pj_source_insert(const PjNewEvents *events, int64 after)
+{
+	Datum		values[7] = {events->tenant, events->aggregate,
+	Int64GetDatum(after + 1)};
+	int			n = events->count;
+
+	if (n == 1)
+	{
+		values[3] = events->event_ids[0];
+		values[4] = events->event_types[0];
+		values[5] = events->payloads[0];
+		values[6] = events->metadatas[0];
+		return pj_execute(&insert_one, values,
+						  events->event_ids[0] ? NULL : "   n   ");
+	}
+
+	values[3] = nullable_array(events->event_ids, n, UUIDOID, UUID_LEN,
+							   TYPALIGN_CHAR);
+	values[4] = pj_text_array(events->event_types, n);
+	values[5] = nullable_array(events->payloads, n, JSONBOID, -1,
+							   TYPALIGN_INT);
+	values[6] = nullable_array(events->metadatas, n, JSONBOID, -1,
+							   TYPALIGN_INT);
+	return pj_execute(&insert_many, values, NULL);
+}
+
+/* ---- the table's own rules ---- */
+
+/* sha256(convert_to(payload::text, 'UTF8')) */
+static Datum
+hash_payload(Datum payload)
+{
+	Jsonb	   *jb = DatumGetJsonbP(payload);
+	StringInfoData str;
+	char	   *utf8;
+	int			len;
+	bytea	   *image;
+	Datum		hash;
+
+	initStringInfo(&str);
+	(void) JsonbToCString(&str, &jb->root, VARSIZE(jb));
+	utf8 = pg_server_to_any(str.data, str.len, PG_UTF8);
+	len = (utf8 == str.data) ? str.len : strlen(utf8);
+	image = palloc(VARHDRSZ + len);
+	SET_VARSIZE(image, VARHDRSZ + len);
+	memcpy(VARDATA(image), utf8, len);
+	hash = DirectFunctionCall1(sha256_bytea, PointerGetDatum(image));
+	pfree(image);
+	pfree(str.data);
+
+	return hash;
+}
+
+static bool
+hash_matches(Datum payload, Datum hash)
+{
+	bytea	   *expected = DatumGetByteaPP(hash_payload(payload));
+	bytea	   *actual = DatumGetByteaPP(hash);
+
+	return VARSIZE_ANY_EXHDR(expected) == VARSIZE_ANY_EXHDR(actual) &&
+		memcmp(VARDATA_ANY(expected), VARDATA_ANY(actual),
+			   VARSIZE_ANY_EXHDR(expected)) == 0;
+}
+
+/* Raise an error if an event read from the log has been tampered with. */
+void
+pj_source_check_hash(const PjEvent *event)
+{
+	if (!pj_verify_payload ||
+		hash_matches(event->values[PJ_EVENT_PAYLOAD], event->payload_hash))
+		return;
+	ereport(ERROR,
+			errcode(ERRCODE_PJ_EVENT_MISMATCH),
+			errmsg("payload of event %lld of aggregate \"%s\" of tenant \"%s\" does not match its hash",
+				   (long long) pj_event_sequence(event),
+				   TextDatumGetCString(pj_event_aggregate(event)),
+				   TextDatumGetCString(pj_event_tenant(event))),
+			errdetail("The event has been changed since it was appended."));
+}
+
+static void
+check_not_empty(Datum value, const char *column)
+{
+	if (VARSIZE_ANY_EXHDR(DatumGetTextPP(value)) == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("%s of an event must not be empty", column));
+}
+
+/* User code may not append unless its projection says that it does. */
+static void
+check_may_append(void)
+{
+	const PjUserCode *code = pj_user_code();
+
+	if (code == NULL || (code->may_append && !code->replay))
+		return;
+	ereport(ERROR,
+			errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			errmsg("projection \"%s\" cannot append events",
+				   code->projection),
+			code->may_append ?
+			errdetail("The log is being replayed: what its code appended the first time is in the log already.") :
+			errhint("Set the projection's option \"may_append\" if that is intended."));
+}
+
+/*
+ * BEFORE INSERT, for each row: refuse what is empty, fill in the payload's
+ * hash or check the one given.  NULLs are left to the columns' constraints.
+ */
+Datum
+projector_events_before_insert(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigdata = (TriggerData *) fcinfo->context;
+	Datum		columns[Natts_events];
+	bool		nulls[Natts_events];
+	int			hash_column = Anum_payload_hash;
+	bool		not_null = false;
+
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		elog(ERROR, "events_before_insert: not called as a trigger");
+	check_may_append();
+
+	heap_deform_tuple(trigdata->tg_trigtuple,
+					  RelationGetDescr(trigdata->tg_relation), columns, nulls);
+	if (!nulls[Anum_tenant_id - 1])
+		check_not_empty(columns[Anum_tenant_id - 1], "tenant_id");
+	if (!nulls[Anum_aggregate_id - 1])
+		check_not_empty(columns[Anum_aggregate_id - 1], "aggregate_id");
+	if (!nulls[Anum_event_type - 1])
+		check_not_empty(columns[Anum_event_type - 1], "event_type");
+
+	if (nulls[Anum_payload - 1])
+		return PointerGetDatum(trigdata->tg_trigtuple);
+	if (!nulls[Anum_payload_hash - 1])
+	{
+		if (!hash_matches(columns[Anum_payload - 1],
+						  columns[Anum_payload_hash - 1]))
+			ereport(ERROR,
+					errcode(ERRCODE_PJ_EVENT_MISMATCH),
+					errmsg("payload_hash does not match the payload"),
+					errhint("Leave payload_hash out, and it is computed."));
+		return PointerGetDatum(trigdata->tg_trigtuple);
+	}
+
+	columns[0] = hash_payload(columns[Anum_payload - 1]);
+	return PointerGetDatum(heap_modify_tuple_by_cols(trigdata->tg_trigtuple,
+													 RelationGetDescr(trigdata->tg_relation),
+													 1, &hash_column,
+													 &columns[0], &not_null));
+}
+
+/* BEFORE UPDATE, DELETE or TRUNCATE, for each statement: refuse. */
+Datum
+projector_events_append_only(PG_FUNCTION_ARGS)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			errmsg("events are append-only"),
+			errdetail("An event is a fact: it cannot be changed or removed."),
+			errhint("Append an event that corrects it."));
+}

@@ -1,0 +1,101 @@
+/*
+ * source.h
+ *	  The table events are read from.
+ */
+#ifndef PJ_SOURCE_H
+#define PJ_SOURCE_H
+
+#include "compat.h"
+#include "executor/tuptable.h"
+
+/* The columns of type projector.event. */
+typedef enum PjEventColumn
+{
+	PJ_EVENT_LOG_SEQ,
+	PJ_EVENT_TENANT_ID,
+	PJ_EVENT_AGGREGATE_ID,
+	PJ_EVENT_SEQUENCE_NUMBER,
+	PJ_EVENT_EVENT_ID,
+	PJ_EVENT_EVENT_TYPE,
+	PJ_EVENT_PAYLOAD,
+	PJ_EVENT_METADATA,
+	PJ_EVENT_RECORDED_AT,
+	PJ_EVENT_COLUMNS
+} PjEventColumn;
+
+typedef struct PjEvent
+{
+	Datum		values[PJ_EVENT_COLUMNS];	/* none is null */
+	Datum		payload_hash;
+} PjEvent;
+
+#define pj_event_log_seq(e) \
+	DatumGetInt64((e)->values[PJ_EVENT_LOG_SEQ])
+#define pj_event_sequence(e) \
+	DatumGetInt64((e)->values[PJ_EVENT_SEQUENCE_NUMBER])
+#define pj_event_tenant(e)		((e)->values[PJ_EVENT_TENANT_ID])
+#define pj_event_aggregate(e)	((e)->values[PJ_EVENT_AGGREGATE_ID])
+#define pj_event_type(e)		((e)->values[PJ_EVENT_EVENT_TYPE])
+#define pj_event_id(e)			((e)->values[PJ_EVENT_EVENT_ID])
+
+/* A place in an aggregate. */
+typedef struct PjPosition
+{
+	int64		sequence_number;
+	int64		log_seq;
+	bool		visible;		/* to this transaction's snapshot */
+} PjPosition;
+
+/* Which events of one aggregate to apply. */
+typedef struct PjRange
+{
+	Datum		aggregate;
+	int64		after;			/* what to load: those after this one … */
+	int64		upto;			/* … up to this one */
+	int64		from;			/* an append's own first event */
+} PjRange;
+
+/* New events of one aggregate, the columns as arrays. */
+typedef struct PjNewEvents
+{
+	Datum		tenant;
+	Datum		aggregate;
+	int			count;
+	Datum	   *event_ids;		/* 0 where the table shall choose one */
+	Datum	   *event_types;
+	Datum	   *payloads;
+	Datum	   *metadatas;
+} PjNewEvents;
+
+/* What is known of an event_id. */
+typedef enum PjKnown
+{
+	PJ_UNKNOWN,
+	PJ_SAME,
+	PJ_DIFFERENT
+} PjKnown;
+
+extern bool pj_text_equal(Datum a, Datum b);
+extern void pj_events_sort(PjEvent *events, int n);
+extern int	pj_events_ranges(const PjEvent *events, int n, PjRange **ranges);
+
+extern Oid	pj_source_relid(void);
+extern Size pj_source_event(TupleTableSlot *slot, PjEvent *event);
+extern bool pj_source_position(Datum tenant, Datum aggregate,
+							   int64 sequence_number, PjPosition *position);
+extern PjKnown pj_source_known(const PjNewEvents *events, int i,
+							   int64 *sequence_number);
+extern int	pj_source_insert(const PjNewEvents *events, int64 after);
+extern int	pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
+						   Datum event_types, int limit, PjEvent **events);
+extern int	pj_source_load_log(Datum tenant, int64 after, int64 upto,
+							   Datum event_types, int limit,
+							   PjEvent **events);
+extern bool pj_source_complete(Datum tenant, Datum aggregate,
+							   int64 after, int64 before);
+extern int64 pj_source_last_subscribed(Datum tenant, Datum aggregate,
+									   Datum event_types);
+extern int	pj_source_tenants(Datum **tenants);
+extern void pj_source_check_hash(const PjEvent *event);
+
+#endif							/* PJ_SOURCE_H */

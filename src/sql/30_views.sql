@@ -1,0 +1,33 @@
+-- The same rows with the projection's name, as a person wants to read them.
+
+-- "held" is worked out here: a row may wait behind a failed one without
+-- having been marked yet.
+CREATE VIEW projector.outbox AS
+SELECT p.name AS projection_name, o.tenant_id, o.aggregate_id,
+       o.sequence_number, o.log_seq, o.event_type,
+       CASE WHEN o.status = 'pending' AND (o.held OR EXISTS (
+                SELECT FROM projector.apply_outbox b
+                WHERE b.projection_id = o.projection_id
+                  AND b.tenant_id = o.tenant_id
+                  AND b.aggregate_id = o.aggregate_id
+                  AND b.sequence_number < o.sequence_number
+                  AND b.status IN ('failed', 'dead')))
+            THEN 'held' ELSE o.status END AS status,
+       o.attempt_count, o.next_attempt_at, o.last_error, o.updated_at
+FROM projector.apply_outbox o
+JOIN projector.projections p USING (projection_id);
+COMMENT ON VIEW projector.outbox IS 'the work list, with held items shown as such';
+
+CREATE VIEW projector.offsets AS
+SELECT p.name AS projection_name, o.tenant_id, o.aggregate_id,
+       o.last_sequence_number, o.last_event_id, o.error_count, o.last_error,
+       o.updated_at
+FROM projector.projection_offsets o
+JOIN projector.projections p USING (projection_id);
+COMMENT ON VIEW projector.offsets IS 'the checkpoints';
+
+CREATE VIEW projector.failures AS
+SELECT p.name AS projection_name, f.*
+FROM projector.projection_failures f
+JOIN projector.projections p USING (projection_id);
+COMMENT ON VIEW projector.failures IS 'the recorded errors';

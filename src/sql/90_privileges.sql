@@ -1,0 +1,21 @@
+-- Nobody but the extension's owner may do anything; the README says what to
+-- grant to an appender, a reader and a projection's owner.
+REVOKE ALL ON ALL TABLES IN SCHEMA projector FROM PUBLIC;
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA projector FROM PUBLIC;
+REVOKE ALL ON FUNCTION
+    projector_append, projector_append_batch,
+    projector_create, projector_alter, projector_set_mode,
+    projector_pause, projector_resume, projector_drop,
+    projector_drain, projector_retry, projector_reset
+    FROM PUBLIC;
+
+-- A dump carries the data along, and the sequences that number it.
+SELECT pg_catalog.pg_extension_config_dump('projector.events', '');
+SELECT pg_catalog.pg_extension_config_dump('projector.events_log_seq_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('projector.projections', '');
+SELECT pg_catalog.pg_extension_config_dump('projector.projections_projection_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('projector.projection_offsets', '');
+SELECT pg_catalog.pg_extension_config_dump('projector.projection_cursors', '');
+SELECT pg_catalog.pg_extension_config_dump('projector.apply_outbox', '');
+SELECT pg_catalog.pg_extension_config_dump('projector.projection_failures', '');
+SELECT pg_catalog.pg_extension_config_dump('projector.projection_failures_id_seq', '');

@@ -1,0 +1,114 @@
+/*
+ * statement.c
+ *	  Our own SQL, planned once per session.
+ *
+ * A statement's text is a constant and its values are always parameters.  It
+ * runs inside pj_enter_internal(), so that names mean what we mean whatever
+ * the session's search_path and role.
+ *
+ * Plans are generic and kept.  A plan made while a table was empty would scan
+ * it sequentially for ever after, so sequential scans are disabled while a
+ * statement is planned: every table we read has the index the statement needs.
+ */
+#include "compat.h"
+
+#include "catalog/pg_type.h"
+#include "nodes/parsenodes.h"
+#include "optimizer/cost.h"
+#include "utils/array.h"
+
+#include "statement.h"
+
+/*
+ * Run one statement and return the number of rows it processed.  The caller
+ * has connected to SPI and entered our context; result rows stay in
+ * SPI_tuptable until the next call.
+ */
+uint64
+pj_execute(PjStatement *stmt, Datum *values, const char *nulls)
+{
+	bool		seqscan = enable_seqscan;
+	int			rc;
+
+	SPI_freetuptable(SPI_tuptable);
+
+	if (stmt->plan == NULL)
+	{
+		SPIPlanPtr	plan = SPI_prepare_cursor(stmt->sql, stmt->nargs,
+											  stmt->argtypes,
+											  CURSOR_OPT_GENERIC_PLAN);
+
+		if (plan == NULL)
+			elog(ERROR, "could not prepare \"%s\": %s",
+				 stmt->sql, SPI_result_code_string(SPI_result));
+		SPI_keepplan(plan);
+		stmt->plan = plan;
+	}
+
+	if (stmt->fires_triggers)
+		rc = SPI_execute_plan(stmt->plan, values, nulls, false, 0);
+	else
+	{
+		PG_TRY();
+		{
+			enable_seqscan = false;
+			rc = SPI_execute_plan(stmt->plan, values, nulls, false, 0);
+		}
+		PG_FINALLY();
+		{
+			enable_seqscan = seqscan;
+		}
+		PG_END_TRY();
+	}
+
+	if (rc != stmt->expect)
+		elog(ERROR, "unexpected result %s from \"%s\"",
+			 SPI_result_code_string(rc), stmt->sql);
+
+	return SPI_processed;
+}
+
+/* One column, counted from 1, of one row, counted from 0, of the last result. */
+Datum
+pj_result(int row, int column, bool *isnull)
+{
+	return SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc,
+						 column, isnull);
+}
+
+/* Copies of the first column, a text, of all rows of the last result. */
+int
+pj_result_texts(Datum **texts)
+{
+	int			n = SPI_processed;
+
+	*texts = palloc(sizeof(Datum) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		bool		isnull;
+
+		(*texts)[i] = PointerGetDatum(DatumGetTextPCopy(pj_result(i, 1,
+																  &isnull)));
+	}
+	return n;
+}
+
+Datum
+pj_text_array(Datum *elems, int nelems)
+{
+	return PointerGetDatum(construct_array(elems, nelems, TEXTOID,
+										   -1, false, TYPALIGN_INT));
+}
+
+Datum
+pj_int8_array(const int64 *elems, int nelems)
+{
+	Datum	   *datums = palloc(sizeof(Datum) * Max(nelems, 1));
+
+	for (int i = 0; i < nelems; i++)
+		datums[i] = Int64GetDatum(elems[i]);
+
+	return PointerGetDatum(construct_array(datums, nelems, INT8OID,
+										   sizeof(int64), FLOAT8PASSBYVAL,
+										   TYPALIGN_DOUBLE));
+}

@@ -1,0 +1,199 @@
+/*
+ * target.c
+ *	  The tables a projection writes: what they must look like, and the only
+ *	  SQL that names them.
+ *
+ * Names of tables and columns are spliced into SQL here and nowhere else, and
+ * always quoted.
+ */
+#include "compat.h"
+
+#include "access/table.h"
+#include "catalog/catalog.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/regproc.h"
+#include "utils/rel.h"
+#include "utils/reltrigger.h"
+
+#include "target.h"
+
+static void
+check_relation(Relation rel, Oid owner)
+{
+	const char *name = RelationGetRelationName(rel);
+
+	if (rel->rd_rel->relkind != RELKIND_RELATION &&
+		rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+		ereport(ERROR,
+				errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				errmsg("target \"%s\" is not a table", name));
+	if (rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
+		ereport(ERROR,
+				errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				errmsg("target \"%s\" is a temporary table", name),
+				errdetail("A read model must be there for every session."));
+	if (RelationGetNamespace(rel) == get_namespace_oid("projector", false) ||
+		IsSystemRelation(rel))
+		ereport(ERROR,
+				errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				errmsg("target \"%s\" is not a table of yours", name));
+	if (!pg_class_ownercheck(RelationGetRelid(rel), owner))
+		ereport(ERROR,
+				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				errmsg("\"%s\" must be owner of target table \"%s\"",
+					   GetUserNameFromId(owner, false), name),
+				errhint("A projection's owner must own the tables it writes."));
+}
+
+/*
+ * A deferred constraint would be checked after the projection's code has
+ * ended, which its restricted context does not allow.
+ */
+static void
+check_no_deferred(Relation rel)
+{
+	TriggerDesc *triggers = rel->trigdesc;
+
+	for (int i = 0; triggers && i < triggers->numtriggers; i++)
+		if (triggers->triggers[i].tginitdeferred)
+			ereport(ERROR,
+					errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					errmsg("target table \"%s\" has a deferred constraint",
+						   RelationGetRelationName(rel)),
+					errdetail("Constraints on a read model are checked while it is being written."),
+					errhint("Alter the constraint to INITIALLY IMMEDIATE."));
+}
+
+static void
+check_column(Relation rel, const char *column, const char *why)
+{
+	if (get_attnum(RelationGetRelid(rel), column) == InvalidAttrNumber)
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_COLUMN),
+				errmsg("target table \"%s\" has no column \"%s\"",
+					   RelationGetRelationName(rel), column),
+				errhint("%s", why));
+}
+
+/*
+ * The column that, with tenant_id, makes up the table's primary key, or NULL
+ * if the key is of another form.
+ */
+static char *
+key_column(Oid relid)
+{
+	AttrNumber	tenant = get_attnum(relid, "tenant_id");
+	Oid			constraint;
+	Bitmapset  *key = get_primary_key_attnos(relid, false, &constraint);
+	int			member = -1;
+	char	   *column = NULL;
+
+	if (bms_num_members(key) != 2 ||
+		!bms_is_member(tenant - FirstLowInvalidHeapAttributeNumber, key))
+		return NULL;
+	while ((member = bms_next_member(key, member)) >= 0)
+	{
+		AttrNumber	attno = member + FirstLowInvalidHeapAttributeNumber;
+
+		if (attno != tenant)
+			column = get_attname(relid, attno, false);
+	}
+	return column;
+}
+
+static void
+check_checkpoint(Relation rel)
+{
+	static const char why[] =
+		"Option \"checkpoint\" needs last_event_id uuid and last_event_version bigint in the first target.";
+
+	check_column(rel, "last_event_id", why);
+	check_column(rel, "last_event_version", why);
+	if (key_column(RelationGetRelid(rel)) == NULL)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_TABLE_DEFINITION),
+				errmsg("primary key of target table \"%s\" is not of the form (tenant_id, key)",
+					   RelationGetRelationName(rel)),
+				errhint("Option \"checkpoint\" finds the row of an aggregate by tenant_id and one key column."));
+}
+
+static RangeVar *
+parse_name(const char *name)
+{
+	return makeRangeVarFromNameList(stringToQualifiedNameList(name));
+}
+
+/*
+ * Check that a table can be a projection's target, and return its name,
+ * qualified and quoted.  "checkpoint" asks for the columns and the key that
+ * option needs.
+ */
+char *
+pj_target_check(const char *name, Oid owner, bool checkpoint)
+{
+	RangeVar   *rv = parse_name(name);
+	Oid			relid = RangeVarGetRelid(rv, AccessShareLock, true);
+	Relation	rel;
+	char	   *qualified;
+
+	if (!OidIsValid(relid))
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_TABLE),
+				errmsg("target table \"%s\" does not exist", name),
+				errhint("Create the table first."));
+
+	rel = table_open(relid, NoLock);
+	check_relation(rel, owner);
+	check_column(rel, "tenant_id",
+				 "Every row of a read model belongs to a tenant.");
+	check_no_deferred(rel);
+	if (checkpoint)
+		check_checkpoint(rel);
+	qualified = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
+										   RelationGetRelationName(rel));
+	table_close(rel, NoLock);
+
+	return qualified;
+}
+
+/*
+ * The query that reads the checkpoint of the row for ($1 tenant, $2 key) of
+ * the projection's first target.
+ */
+char *
+pj_target_checkpoint_query(const PjProjection *projection)
+{
+	Datum	   *names;
+	int			n;
+	char	   *table;
+	char	   *key;
+	Oid			relid;
+
+	deconstruct_array(DatumGetArrayTypeP(projection->targets), TEXTOID, -1,
+					  false, TYPALIGN_INT, &names, NULL, &n);
+	table = TextDatumGetCString(names[0]);
+	relid = RangeVarGetRelid(parse_name(table), AccessShareLock, true);
+	key = OidIsValid(relid) ? key_column(relid) : NULL;
+	if (key == NULL)
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_TABLE),
+				errmsg("target table %s of projection \"%s\" has been dropped or altered",
+					   table, projection->name),
+				errhint("Restore it, or change the projection with projector_alter."));
+
+	return psprintf("SELECT last_event_version::bigint, last_event_id::uuid"
+					" FROM %s WHERE tenant_id = $1::%s AND %s = $2::%s",
+					table,
+					format_type_be(get_atttype(relid,
+											   get_attnum(relid, "tenant_id"))),
+					quote_identifier(key),
+					format_type_be(get_atttype(relid, get_attnum(relid, key))));
+}
