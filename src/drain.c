@@ -286,15 +286,18 @@ move_cursors(Drain *drain)
 	{
 		DrainPair  *dp = &drain->pairs[i];
 		PjPair		pair;
+		bool		follows;
 
 		if (!dp->entered)
 			continue;
 		pj_pair_look(&pair, pj_projection_by_id(dp->projection_id), dp->tenant);
-		if (dp->applied + dp->failed > 0 ||
-			(settled && !pair.replaying && tail > pair.last_log_seq))
-			pj_cursor_move(&pair,
-						   settled && !pair.replaying ? tail : 0,
-						   false, dp->applied, dp->failed);
+
+		/* Events that come while it is off leave no trace but in the log. */
+		follows = settled && !pair.replaying && pair.mode != PJ_OFF &&
+			tail > pair.last_log_seq;
+		if (follows || dp->applied + dp->failed > 0)
+			pj_cursor_move(&pair, follows ? tail : 0, false, dp->applied,
+						   dp->failed);
 	}
 }
 
