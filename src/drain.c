@@ -226,7 +226,8 @@ add_pairs(Drain *drain, PjProjection *projection, Datum tenant)
 
 	if (projection->dormant)
 		return;
-	if (!projection->handed_over && projection->mode != PJ_OFF)
+	if (!projection->handed_over &&
+		(projection->mode != PJ_OFF || projection->overrides))
 		hand_over(projection);
 
 	if (tenant != 0)
