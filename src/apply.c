@@ -388,6 +388,7 @@ note_applied(Batch *batch, int lo, int hi)
 		slice->applied_end = i + 1;
 		slice->offset->last = pj_event_sequence(batch->events[i]);
 		slice->offset->exists = true;
+		slice->offset->row = NULL;
 	}
 	batch->apply->applied += hi - lo;
 }

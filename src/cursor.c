@@ -10,6 +10,7 @@
 #include "compat.h"
 
 #include "access/htup_details.h"
+#include "access/xact.h"
 #include "utils/builtins.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -99,11 +100,13 @@ read_row(HeapTuple tuple, TupleDesc desc, PjPair *pair)
 void
 pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
 {
-	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	Snapshot	snapshot;
 	ScanKeyData keys[2];
 	PjFetch		fetch;
 	HeapTuple	tuple;
 
+	CommandCounterIncrement();
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	pair->projection = projection;
 	pair->tenant = tenant;
 	pair->mode = projection->mode;
@@ -114,8 +117,7 @@ pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
 
 	pj_key_int4(&keys[0], 1, projection->id);
 	pj_key_text(&keys[1], 2, tenant);
-	pj_fetch_begin(&fetch, "projection_cursors", "projection_cursors_pkey",
-				   snapshot, 2, keys);
+	pj_fetch_begin(&fetch, PJ_CURSORS, snapshot, 2, keys);
 	tuple = pj_fetch_next(&fetch, ForwardScanDirection);
 	if (HeapTupleIsValid(tuple))
 		read_row(tuple, RelationGetDescr(fetch.heap), pair);

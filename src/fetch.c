@@ -1,6 +1,6 @@
 /*
  * fetch.c
- *	  Reading rows of our tables by index, without SPI.
+ *	  Reading rows of our tables by primary key, without SPI.
  *
  * Every append looks up a row or two by key.  A query would cost several
  * times what the lookup costs, and could not look past the transaction's
@@ -17,13 +17,35 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_collation.h"
 #include "utils/fmgroids.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 
 #include "fetch.h"
 
-/* The oid of a table or index in schema projector. */
-Oid
-pj_relid(const char *name)
+static struct
+{
+	const char *name;
+	const char *index_name;
+	Oid			relid;			/* invalid until looked up */
+	Oid			indexid;
+}			tables[PJ_TABLES] = {
+	[PJ_EVENTS] = {"events", "events_pkey"},
+	[PJ_PROJECTIONS] = {"projections", "projections_pkey"},
+	[PJ_OFFSETS] = {"projection_offsets", "projection_offsets_pkey"},
+	[PJ_CURSORS] = {"projection_cursors", "projection_cursors_pkey"},
+};
+
+/* Relation cache callback: forget the oid of a table that may be gone. */
+static void
+table_changed(Datum arg, Oid relid)
+{
+	for (int i = 0; i < PJ_TABLES; i++)
+		if (relid == InvalidOid || relid == tables[i].relid)
+			tables[i].relid = InvalidOid;
+}
+
+static Oid
+lookup_relation(const char *name)
 {
 	Oid			relid = get_relname_relid(name,
 										  get_namespace_oid("projector", false));
@@ -34,6 +56,25 @@ pj_relid(const char *name)
 				errmsg("relation \"projector.%s\" does not exist", name),
 				errhint("Run CREATE EXTENSION projector."));
 	return relid;
+}
+
+/* The oid of a table, and with it that of its primary key. */
+Oid
+pj_relid(PjTable table)
+{
+	static bool registered = false;
+
+	if (!registered)
+	{
+		CacheRegisterRelcacheCallback(table_changed, (Datum) 0);
+		registered = true;
+	}
+	if (!OidIsValid(tables[table].relid))
+	{
+		tables[table].indexid = lookup_relation(tables[table].index_name);
+		tables[table].relid = lookup_relation(tables[table].name);
+	}
+	return tables[table].relid;
 }
 
 /*
@@ -61,15 +102,15 @@ pj_key_text(ScanKey key, AttrNumber attno, Datum value)
 }
 
 /*
- * Start reading in the order of an index.  Rows come as the snapshot, which
- * must stay registered or static, sees them.
+ * Start reading in the order of the primary key.  Rows come as the snapshot,
+ * which must stay registered or static, sees them.
  */
 void
-pj_fetch_begin(PjFetch *fetch, const char *table, const char *index,
-			   Snapshot snapshot, int nkeys, ScanKey keys)
+pj_fetch_begin(PjFetch *fetch, PjTable table, Snapshot snapshot, int nkeys,
+			   ScanKey keys)
 {
 	fetch->heap = table_open(pj_relid(table), AccessShareLock);
-	fetch->index = index_open(pj_relid(index), AccessShareLock);
+	fetch->index = index_open(tables[table].indexid, AccessShareLock);
 
 	/*
 	 * systable_beginscan_ordered() wants keys by column of the table and maps

@@ -16,6 +16,7 @@
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "funcapi.h"
+#include "miscadmin.h"
 #include "nodes/pg_list.h"
 #include "parser/parse_func.h"
 #include "pgstat.h"
@@ -67,50 +68,60 @@ refuse_signature(const char *name, const char *detail)
 {
 	ereport(ERROR,
 			errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
-			errmsg("function \"%s\" cannot be a handler", name),
+			errmsg("function %s cannot be a handler", name),
 			errdetail("%s", detail),
 			errhint("A handler is a function %s(e projector.event) RETURNS void.",
 					name));
 }
 
-static char *
-handler_check(const char *code, Oid owner)
+static void
+refuse_missing(const char *name)
 {
-	Oid			oid = lookup_handler(code);
+	if (FuncnameGetCandidates(stringToQualifiedNameList(name), -1, NIL,
+							  false, false, false, true) != NULL)
+		refuse_signature(name, "It does not take one argument of type projector.event.");
+	ereport(ERROR,
+			errcode(ERRCODE_UNDEFINED_FUNCTION),
+			errmsg("function %s(projector.event) does not exist", name),
+			errhint("Create the function, or name another one: handler => 'schema.name'."));
+}
+
+/* Find a handler by name, and check that its owner may call it. */
+static Oid
+find_handler(const char *name, Oid owner)
+{
+	Oid			oid = lookup_handler(name);
 	HeapTuple	tuple;
 	Form_pg_proc proc;
-	char	   *qualified;
 
 	if (!OidIsValid(oid))
-	{
-		if (FuncnameGetCandidates(stringToQualifiedNameList(code), -1, NIL,
-								  false, false, false, true) != NULL)
-			refuse_signature(code, "It does not take one argument of type projector.event.");
-		ereport(ERROR,
-				errcode(ERRCODE_UNDEFINED_FUNCTION),
-				errmsg("function %s(projector.event) does not exist", code),
-				errhint("Create the function first, or give its schema: handler => 'schema.name'."));
-	}
-
+		refuse_missing(name);
 	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for function %u", oid);
 	proc = (Form_pg_proc) GETSTRUCT(tuple);
 	if (proc->prokind != PROKIND_FUNCTION)
-		refuse_signature(code, "It is a procedure, an aggregate or a window function.");
+		refuse_signature(name, "It is a procedure, an aggregate or a window function.");
 	if (proc->prorettype != VOIDOID || proc->proretset)
-		refuse_signature(code, "It does not return void.");
+		refuse_signature(name, "It does not return void.");
+	ReleaseSysCache(tuple);
+
 	if (pg_proc_aclcheck(oid, owner, ACL_EXECUTE) != ACLCHECK_OK)
 		ereport(ERROR,
 				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				errmsg("\"%s\" may not execute function %s",
-					   GetUserNameFromId(owner, false), code),
+					   GetUserNameFromId(owner, false), name),
 				errhint("The projection's owner needs EXECUTE on its handler."));
-	qualified = quote_qualified_identifier(get_namespace_name(proc->pronamespace),
-										   NameStr(proc->proname));
-	ReleaseSysCache(tuple);
+	return oid;
+}
 
-	return qualified;
+static char *
+handler_check(const char *code, Oid owner)
+{
+	Oid			oid = find_handler(code, owner);
+
+	return quote_qualified_identifier(get_namespace_name(get_func_namespace(oid)),
+									  get_func_name(oid));
 }
 
 static char *
@@ -134,28 +145,6 @@ handler_source_text(const char *code)
 	ReleaseSysCache(tuple);
 
 	return body;
-}
-
-/* Look the handler up again, and check that its owner may call it. */
-static void
-open_handler(HandlerBatch *batch, Oid owner)
-{
-	const PjProjection *projection = batch->projection;
-	Oid			oid = lookup_handler(projection->handler);
-
-	if (!OidIsValid(oid))
-		ereport(ERROR,
-				errcode(ERRCODE_UNDEFINED_FUNCTION),
-				errmsg("handler %s(projector.event) of projection \"%s\" does not exist",
-					   projection->handler, projection->name),
-				errhint("Create it again, or change the projection with projector_alter."));
-	if (pg_proc_aclcheck(oid, owner, ACL_EXECUTE) != ACLCHECK_OK)
-		ereport(ERROR,
-				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				errmsg("owner \"%s\" of projection \"%s\" may not execute its handler %s",
-					   projection->owner, projection->name,
-					   projection->handler));
-	fmgr_info(oid, &batch->function);
 }
 
 static void
@@ -236,11 +225,9 @@ call_for_each(void *arg)
 {
 	HandlerBatch *batch = arg;
 	PjWork	   *work = batch->work;
-	ErrorContextCallback callback = {error_context_stack, describe_event, batch};
 	MemoryContext per_event,
 				caller;
 
-	error_context_stack = &callback;
 	per_event = AllocSetContextCreate(CurrentMemoryContext,
 									  "projector event",
 									  ALLOCSET_DEFAULT_SIZES);
@@ -278,7 +265,6 @@ call_for_each(void *arg)
 		SPI_finish();
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(per_event);
-	error_context_stack = callback.previous;
 }
 
 static void
@@ -286,19 +272,23 @@ handler_apply(PjWork *work)
 {
 	const PjProjection *projection = work->projection;
 	HandlerBatch batch = {projection, work};
+	ErrorContextCallback callback = {error_context_stack, describe_event,
+	&batch};
 	PjUserCode	code = {
 		.projection = projection->name,
-		.owner = pj_projection_owner(projection),
 		.search_path = projection->search_path,
 		.tenant = work->tenant,
 		.may_append = projection->options.may_append,
 		.replay = work->replay,
 	};
 
-	open_handler(&batch, code.owner);
+	error_context_stack = &callback;
+	code.owner = pj_projection_owner(projection);
+	fmgr_info(find_handler(projection->handler, code.owner), &batch.function);
 	batch.event_desc = lookup_rowtype_tupdesc(event_type_oid(), -1);
 	pj_run_user_code(&code, call_for_each, &batch);
 	ReleaseTupleDesc(batch.event_desc);
+	error_context_stack = callback.previous;
 }
 
 const PjKind pj_kind_handler = {

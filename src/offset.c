@@ -3,69 +3,62 @@
  *	  The last event a projection applied for each aggregate.
  *
  * The offset decides: an event at or below it has been applied, one above it
- * has not.  It moves from a known value to the next by an update that names
- * the old one, so that of two who apply the same event one finds nothing to
- * update, and goes back.
+ * has not.  It moves from a known value to the next by an update of the very
+ * row version that said so, so that of two who apply the same event one finds
+ * that version outdated, and goes back.
+ *
+ * Every applied event reads and writes one of these rows, and an inline append
+ * does it for a single event: rows are updated in place, without SPI, which
+ * would cost as much as the handler itself.
  */
 #include "compat.h"
 
 #include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "executor/executor.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 #include "utils/uuid.h"
 
 #include "fetch.h"
 #include "offset.h"
 #include "statement.h"
 
-#define Anum_last_sequence_number 4
-
-static PjStatement update_one = {
-	.sql = "UPDATE projector.projection_offsets"
-	" SET last_sequence_number = $5, last_event_id = $6, error_count = 0,"
-	" last_error = NULL, updated_at = now()"
-	" WHERE projection_id = $1 AND tenant_id = $2 AND aggregate_id = $3"
-	" AND last_sequence_number = $4",
-	.expect = SPI_OK_UPDATE,
-	.nargs = 6,
-	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID, INT8OID, UUIDOID},
+/* The columns of table projection_offsets, in order. */
+enum
+{
+	Anum_projection_id = 1,
+	Anum_tenant_id,
+	Anum_aggregate_id,
+	Anum_last_sequence_number,
+	Anum_last_event_id,
+	Anum_error_count,
+	Anum_last_error,
+	Anum_updated_at
 };
 
-static PjStatement insert_one = {
+static PjStatement insert_new = {
 	.sql = "INSERT INTO projector.projection_offsets (projection_id,"
 	" tenant_id, aggregate_id, last_sequence_number, last_event_id)"
-	" VALUES ($1, $2, $3, $5, $6) ON CONFLICT DO NOTHING",
-	.expect = SPI_OK_INSERT,
-	.nargs = 6,
-	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID, INT8OID, UUIDOID},
-};
-
-static PjStatement update_many = {
-	.sql = "UPDATE projector.projection_offsets o"
-	" SET last_sequence_number = m.next, last_event_id = m.event_id,"
-	" error_count = 0, last_error = NULL, updated_at = now()"
-	" FROM unnest($3, $4, $5, $6) AS m (aggregate_id, previous, next, event_id)"
-	" WHERE o.projection_id = $1 AND o.tenant_id = $2"
-	" AND o.aggregate_id = m.aggregate_id"
-	" AND o.last_sequence_number = m.previous",
-	.expect = SPI_OK_UPDATE,
-	.nargs = 6,
-	.argtypes = {INT4OID, TEXTOID, TEXTARRAYOID, INT8ARRAYOID, INT8ARRAYOID,
-	UUIDARRAYOID},
-};
-
-static PjStatement insert_many = {
-	.sql = "INSERT INTO projector.projection_offsets (projection_id,"
-	" tenant_id, aggregate_id, last_sequence_number, last_event_id)"
-	" SELECT $1, $2, m.aggregate_id, m.next, m.event_id"
-	" FROM unnest($3, $4, $5, $6) AS m (aggregate_id, previous, next, event_id)"
+	" SELECT $1, $2, m.* FROM unnest($3, $4, $5) AS m"
 	" ON CONFLICT DO NOTHING",
 	.expect = SPI_OK_INSERT,
-	.nargs = 6,
-	.argtypes = {INT4OID, TEXTOID, TEXTARRAYOID, INT8ARRAYOID, INT8ARRAYOID,
-	UUIDARRAYOID},
+	.nargs = 5,
+	.argtypes = {INT4OID, TEXTOID, TEXTARRAYOID, INT8ARRAYOID, UUIDARRAYOID},
+};
+
+static PjStatement insert_new_one = {
+	.sql = "INSERT INTO projector.projection_offsets (projection_id,"
+	" tenant_id, aggregate_id, last_sequence_number, last_event_id)"
+	" VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+	.expect = SPI_OK_INSERT,
+	.nargs = 5,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID, UUIDOID},
 };
 
 static PjStatement count_error = {
@@ -110,10 +103,13 @@ static PjStatement reset_aggregate = {
 void
 pj_offsets_load(int32 projection_id, Datum tenant, PjOffset *offsets, int n)
 {
-	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	Snapshot	snapshot;
 
+	CommandCounterIncrement();
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	for (int i = 0; i < n; i++)
 	{
+		PjOffset   *offset = &offsets[i];
 		ScanKeyData keys[3];
 		PjFetch		fetch;
 		HeapTuple	tuple;
@@ -121,63 +117,134 @@ pj_offsets_load(int32 projection_id, Datum tenant, PjOffset *offsets, int n)
 
 		pj_key_int4(&keys[0], 1, projection_id);
 		pj_key_text(&keys[1], 2, tenant);
-		pj_key_text(&keys[2], 3, offsets[i].aggregate);
-		pj_fetch_begin(&fetch, "projection_offsets",
-					   "projection_offsets_pkey", snapshot, 3, keys);
+		pj_key_text(&keys[2], 3, offset->aggregate);
+		pj_fetch_begin(&fetch, PJ_OFFSETS, snapshot, 3, keys);
 		tuple = pj_fetch_next(&fetch, ForwardScanDirection);
-		offsets[i].exists = HeapTupleIsValid(tuple);
-		offsets[i].last = !offsets[i].exists ? 0 :
-			DatumGetInt64(heap_getattr(tuple, Anum_last_sequence_number,
-									   RelationGetDescr(fetch.heap), &isnull));
+		offset->exists = HeapTupleIsValid(tuple);
+		offset->row = NULL;
+		offset->last = 0;
+		if (offset->exists)
+		{
+			offset->row = heap_copytuple(tuple);
+			offset->last =
+				DatumGetInt64(heap_getattr(tuple, Anum_last_sequence_number,
+										   RelationGetDescr(fetch.heap),
+										   &isnull));
+		}
 		pj_fetch_end(&fetch);
 	}
 	UnregisterSnapshot(snapshot);
 }
 
-static uint64
-move_one(int32 projection_id, Datum tenant, const PjOffsetMove *move)
+/* The new version of a row. */
+static HeapTuple
+moved_row(TupleDesc desc, const PjOffsetMove *move, HeapTuple row)
 {
-	Datum		values[6] = {Int32GetDatum(projection_id), tenant,
-		move->from->aggregate, Int64GetDatum(move->from->last),
-	Int64GetDatum(move->to), move->event_id};
+	int			columns[] = {Anum_last_sequence_number, Anum_last_event_id,
+	Anum_error_count, Anum_last_error, Anum_updated_at};
+	Datum		values[] = {Int64GetDatum(move->to), move->event_id,
+		Int32GetDatum(0), (Datum) 0,
+	TimestampTzGetDatum(GetCurrentTransactionStartTimestamp())};
+	bool		nulls[] = {false, false, false, true, false};
 
-	return pj_execute(move->from->exists ? &update_one : &insert_one,
-					  values, NULL);
+	return heap_modify_tuple_by_cols(row, desc, lengthof(columns), columns,
+									 values, nulls);
 }
 
-/* Move those offsets that have a row, or those that have none. */
-static uint64
-move_many(int32 projection_id, Datum tenant, const PjOffsetMove *moves, int n,
-		  bool exists)
+/* Add a row version to the indexes, if it did not fit beside the old one. */
+static void
+insert_index_entries(Relation heap, TupleTableSlot *slot)
+{
+	EState	   *estate = CreateExecutorState();
+	ResultRelInfo *info = makeNode(ResultRelInfo);
+
+	InitResultRelInfo(info, heap, 1, NULL, 0);
+	ExecOpenIndices(info, false);
+	ExecInsertIndexTuples(info, slot, estate, true, false, NULL, NIL);
+	ExecCloseIndices(info);
+	FreeExecutorState(estate);
+}
+
+/* Move an offset that has a row.  Returns false if it is outdated. */
+static bool
+update_row(Relation heap, const PjOffsetMove *move, HeapTuple row)
+{
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(heap),
+													&TTSOpsHeapTuple);
+	TM_FailureData failure;
+	LockTupleMode lockmode;
+	bool		update_indexes;
+	TM_Result	result;
+
+	ExecStoreHeapTuple(moved_row(RelationGetDescr(heap), move, row), slot,
+					   true);
+	result = table_tuple_update(heap, &row->t_self, slot,
+								GetCurrentCommandId(true), InvalidSnapshot,
+								InvalidSnapshot, true, &failure, &lockmode,
+								&update_indexes);
+	if (result == TM_Ok && update_indexes)
+		insert_index_entries(heap, slot);
+	ExecDropSingleTupleTableSlot(slot);
+	return result == TM_Ok;
+}
+
+static bool
+update_rows(int32 projection_id, Datum tenant, const PjOffsetMove *moves,
+			int n)
+{
+	Relation	heap = table_open(pj_relid(PJ_OFFSETS), RowExclusiveLock);
+	bool		ok = true;
+
+	for (int i = 0; i < n && ok; i++)
+	{
+		PjOffset	now = *moves[i].from;
+
+		if (!now.exists)
+			continue;
+		if (now.row == NULL)
+			pj_offsets_load(projection_id, tenant, &now, 1);
+		ok = now.row != NULL && now.last == moves[i].from->last &&
+			update_row(heap, &moves[i], now.row);
+	}
+	table_close(heap, NoLock);
+	CommandCounterIncrement();
+	return ok;
+}
+
+/* Make the rows of those offsets that have none. */
+static bool
+insert_rows(int32 projection_id, Datum tenant, const PjOffsetMove *moves,
+			int n)
 {
 	Datum	   *aggregates = palloc(sizeof(Datum) * n);
 	Datum	   *event_ids = palloc(sizeof(Datum) * n);
-	int64	   *previous = palloc(sizeof(int64) * n);
-	int64	   *next = palloc(sizeof(int64) * n);
+	int64	   *sequences = palloc(sizeof(int64) * n);
+	Datum		values[5] = {Int32GetDatum(projection_id), tenant};
 	int			count = 0;
-	Datum		values[6];
 
 	for (int i = 0; i < n; i++)
 	{
-		if (moves[i].from->exists != exists)
+		if (moves[i].from->exists)
 			continue;
 		aggregates[count] = moves[i].from->aggregate;
-		previous[count] = moves[i].from->last;
-		next[count] = moves[i].to;
+		sequences[count] = moves[i].to;
 		event_ids[count++] = moves[i].event_id;
 	}
 	if (count == 0)
-		return 0;
-
-	values[0] = Int32GetDatum(projection_id);
-	values[1] = tenant;
+		return true;
+	if (count == 1)
+	{
+		values[2] = aggregates[0];
+		values[3] = Int64GetDatum(sequences[0]);
+		values[4] = event_ids[0];
+		return pj_execute(&insert_new_one, values, NULL) == 1;
+	}
 	values[2] = pj_text_array(aggregates, count);
-	values[3] = pj_int8_array(previous, count);
-	values[4] = pj_int8_array(next, count);
-	values[5] = PointerGetDatum(construct_array(event_ids, count, UUIDOID,
+	values[3] = pj_int8_array(sequences, count);
+	values[4] = PointerGetDatum(construct_array(event_ids, count, UUIDOID,
 												UUID_LEN, false,
 												TYPALIGN_CHAR));
-	return pj_execute(exists ? &update_many : &insert_many, values, NULL);
+	return pj_execute(&insert_new, values, NULL) == count;
 }
 
 /*
@@ -189,10 +256,8 @@ bool
 pj_offsets_move(int32 projection_id, Datum tenant, const PjOffsetMove *moves,
 				int n)
 {
-	if (n == 1)
-		return move_one(projection_id, tenant, &moves[0]) == 1;
-	return move_many(projection_id, tenant, moves, n, true) +
-		move_many(projection_id, tenant, moves, n, false) == n;
+	return update_rows(projection_id, tenant, moves, n) &&
+		insert_rows(projection_id, tenant, moves, n);
 }
 
 /* Note in the offset's row that an event behind it failed. */

@@ -6,12 +6,14 @@
 #define PJ_OFFSET_H
 
 #include "compat.h"
+#include "access/htup.h"
 
 typedef struct PjOffset
 {
 	Datum		aggregate;
 	bool		exists;			/* there is a row */
 	int64		last;			/* 0 if there is none */
+	HeapTuple	row;			/* a copy; NULL once it has been moved */
 } PjOffset;
 
 /* A step of one aggregate's offset. */

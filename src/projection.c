@@ -181,7 +181,7 @@ load_registry(void)
 	}
 
 	/* A change that arrives while we read makes what we read invalid again. */
-	registry.relid = pj_relid("projections");
+	registry.relid = pj_relid(PJ_PROJECTIONS);
 	registry.valid = true;
 
 	context = AllocSetContextCreate(CurrentMemoryContext,
@@ -190,7 +190,7 @@ load_registry(void)
 	caller = MemoryContextSwitchTo(context);
 	projections = palloc(sizeof(PjProjection) * room);
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	pj_fetch_begin(&fetch, "projections", "projections_pkey", snapshot, 0,
+	pj_fetch_begin(&fetch, PJ_PROJECTIONS, snapshot, 0,
 				   NULL);
 	while ((tuple = pj_fetch_next(&fetch, ForwardScanDirection)) != NULL)
 	{

@@ -153,7 +153,7 @@ static PjStatement select_tenants = {
 Oid
 pj_source_relid(void)
 {
-	return pj_relid("events");
+	return pj_relid(PJ_EVENTS);
 }
 
 bool
@@ -373,7 +373,7 @@ pj_source_position(Datum tenant, Datum aggregate, int64 sequence_number,
 		pj_key_text(&keys[0], 1, tenant);
 		pj_key_text(&keys[1], 2, aggregate);
 		pj_key_int8(&keys[2], 3, sequence_number);
-		pj_fetch_begin(&fetch, "events", "events_pkey", &dirty,
+		pj_fetch_begin(&fetch, PJ_EVENTS, &dirty,
 					   sequence_number > 0 ? 3 : 2, keys);
 		tuple = pj_fetch_next(&fetch, BackwardScanDirection);
 		found = HeapTupleIsValid(tuple);
