@@ -89,16 +89,16 @@ refuse_version(const PjNewEvents *events, int64 actual, int64 expected)
 }
 
 /*
- * The aggregate's last sequence number, 0 if it is new.  A transaction whose
+ * The aggregate's last event, number 0 if it is new.  A transaction whose
  * snapshot is older than that event cannot build upon it.
  */
-static int64
+static PjPosition
 find_last(const PjNewEvents *events)
 {
 	PjPosition	last;
 
 	if (!pj_source_position(events->tenant, events->aggregate, 0, &last))
-		return 0;
+		return (PjPosition) {0};
 	if (!last.visible)
 		ereport(ERROR,
 				errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
@@ -107,7 +107,7 @@ find_last(const PjNewEvents *events)
 					   TextDatumGetCString(events->tenant)),
 				errdetail("Another transaction has appended to it since this one began."),
 				errhint("The transaction might succeed if retried."));
-	return last.sequence_number;
+	return last;
 }
 
 /*
@@ -115,7 +115,7 @@ find_last(const PjNewEvents *events)
  * in part if somebody else is faster, so that needs a subtransaction.
  */
 static bool
-insert_events(const PjNewEvents *events, int64 last)
+insert_events(const PjNewEvents *events, const PjPosition *last)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
@@ -150,11 +150,13 @@ append_events(const PjNewEvents *events, int64 expected)
 	for (;;)
 	{
 		int64		known = find_known(events);
+		PjPosition	position;
 		int64		last;
 
 		if (known > 0)
 			return known;
-		last = find_last(events);
+		position = find_last(events);
+		last = position.sequence_number;
 		if (expected >= 0 && expected != last)
 		{
 			/* it may have been the same event that we have waited for */
@@ -163,7 +165,7 @@ append_events(const PjNewEvents *events, int64 expected)
 				return known;
 			refuse_version(events, last, expected);
 		}
-		if (events->count == 0 || insert_events(events, last))
+		if (events->count == 0 || insert_events(events, &position))
 			return last + events->count;
 
 		CHECK_FOR_INTERRUPTS();

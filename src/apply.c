@@ -565,13 +565,14 @@ settle_claims(Batch *batch)
 	PjApply    *apply = batch->apply;
 	ErrorData	missing = {.elevel = ERROR,.sqlerrcode = ERRCODE_PJ_EVENT_MISSING};
 
-	for (int c = 0; c < apply->nclaims; c++)
+	/* both are sorted by aggregate and sequence */
+	for (int c = 0, i = 0; c < apply->nclaims; c++)
 	{
 		PjClaim    *claim = &apply->claims[c];
 		const Slice *slice = &batch->slices[claim->range];
 		int64		sequence = pj_event_sequence(&claim->event);
-		int			i = slice->first;
 
+		i = Max(i, slice->first);
 		while (i < slice->loaded_end &&
 			   pj_event_sequence(batch->events[i]) < sequence)
 			i++;

@@ -12,7 +12,7 @@
  * On error nobody needs to leave them: the end of the (sub)transaction
  * restores role, settings and SPI.
  *
- * While a projection's code runs, DDL and TRUNCATE are refused.  An owner may
+ * While a projection's code runs, DDL, TRUNCATE and RESET ALL are refused.  An owner may
  * alter its own tables, and so a handler could switch off the row-level
  * security that keeps it to its tenant; and TRUNCATE does not ask a policy.
  */
@@ -156,22 +156,31 @@ pj_require_read_committed(const char *function)
 				errhint("Call it in a transaction of its own, or begin with BEGIN ISOLATION LEVEL READ COMMITTED."));
 }
 
-/* Refuse what a projection's code must not do; see the top of this file. */
+/* May a projection's code run this?  See the top of this file. */
+static bool
+is_refused(Node *statement)
+{
+	if (IsA(statement, TruncateStmt))
+		return true;
+	/* it would reset projector.tenant_id, without asking for privileges */
+	if (IsA(statement, VariableSetStmt))
+		return ((VariableSetStmt *) statement)->kind == VAR_RESET_ALL;
+	return GetCommandLogLevel(statement) == LOGSTMT_DDL;
+}
+
 static void
 restrict_utility(PlannedStmt *pstmt, const char *queryString,
 				 bool readOnlyTree, ProcessUtilityContext context,
 				 ParamListInfo params, QueryEnvironment *queryEnv,
 				 DestReceiver *dest, QueryCompletion *qc)
 {
-	if (running != NULL &&
-		(IsA(pstmt->utilityStmt, TruncateStmt) ||
-		 GetCommandLogLevel(pstmt->utilityStmt) == LOGSTMT_DDL))
+	if (running != NULL && is_refused(pstmt->utilityStmt))
 		ereport(ERROR,
 				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				errmsg("projection \"%s\" cannot run %s",
 					   running->projection,
 					   CreateCommandName(pstmt->utilityStmt)),
-				errdetail("A projection's code may read and write rows, but not define objects or truncate tables."));
+				errdetail("A projection's code may read and write rows, but not define objects, truncate tables or reset all settings."));
 
 	if (next_process_utility)
 		next_process_utility(pstmt, queryString, readOnlyTree, context,

@@ -22,6 +22,7 @@
 #include "pgstat.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/regproc.h"
@@ -250,11 +251,16 @@ call_for_each(void *arg)
 	PushCopiedSnapshot(GetTransactionSnapshot());
 	for (int i = work->lo; i < work->hi; i++)
 	{
+		int			guc_level;
+
+		/* No call finds settings that the one before it has left. */
 		work->at = i;
 		CHECK_FOR_INTERRUPTS();
 		CommandCounterIncrement();
 		UpdateActiveSnapshotCommandId();
+		guc_level = NewGUCNestLevel();
 		call_handler(batch, work->events[i]);
+		AtEOXact_GUC(false, guc_level);
 		if (batch->checkpoint)
 			check_checkpoint(batch, work->events[i]);
 		MemoryContextReset(per_event);

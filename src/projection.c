@@ -76,6 +76,7 @@ const char *const pj_mode_names[] = {
 static struct
 {
 	bool		valid;
+	bool		changed;		/* since loading it began */
 	bool		callback_registered;
 	Oid			relid;			/* of table projections */
 	MemoryContext context;		/* of everything below */
@@ -88,7 +89,10 @@ static void
 registry_changed(Datum arg, Oid relid)
 {
 	if (relid == InvalidOid || relid == registry.relid)
+	{
 		registry.valid = false;
+		registry.changed = true;
+	}
 }
 
 /* AFTER any change of table projections. */
@@ -180,9 +184,8 @@ load_registry(void)
 		registry.callback_registered = true;
 	}
 
-	/* A change that arrives while we read makes what we read invalid again. */
 	registry.relid = pj_relid(PJ_PROJECTIONS);
-	registry.valid = true;
+	registry.changed = false;
 
 	context = AllocSetContextCreate(CurrentMemoryContext,
 									"projector registry",
@@ -210,6 +213,9 @@ load_registry(void)
 	registry.context = context;
 	registry.projections = projections;
 	registry.count = count;
+
+	/* What changed while we read must be read again. */
+	registry.valid = !registry.changed;
 }
 
 /* All projections, in the order of their creation. */

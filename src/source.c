@@ -150,6 +150,13 @@ static PjStatement select_tenants = {
 	.expect = SPI_OK_SELECT,
 };
 
+/*
+ * The events being inserted by pj_source_insert(), and the one before them:
+ * whoever checks the order need not look that one up again.
+ */
+static const PjNewEvents *inserting = NULL;
+static const PjPosition *inserting_after = NULL;
+
 Oid
 pj_source_relid(void)
 {
@@ -351,6 +358,16 @@ pj_source_tenants(Datum **tenants)
 	return pj_result_texts(tenants);
 }
 
+/* Is it the event behind which this session is inserting right now? */
+static bool
+is_inserted_after(Datum tenant, Datum aggregate, int64 sequence_number)
+{
+	return inserting != NULL &&
+		inserting_after->sequence_number == sequence_number &&
+		pj_text_equal(inserting->aggregate, aggregate) &&
+		pj_text_equal(inserting->tenant, tenant);
+}
+
 /*
  * Find one event of an aggregate, or its last one if sequence_number is 0, as
  * things are now: whatever this transaction's snapshot, and after waiting for
@@ -360,6 +377,13 @@ bool
 pj_source_position(Datum tenant, Datum aggregate, int64 sequence_number,
 				   PjPosition *position)
 {
+	if (sequence_number > 0 &&
+		is_inserted_after(tenant, aggregate, sequence_number))
+	{
+		*position = *inserting_after;
+		return true;
+	}
+
 	for (;;)
 	{
 		SnapshotData dirty;
@@ -433,12 +457,8 @@ nullable_array(Datum *elems, int nelems, Oid type, int16 len, char align)
 											  align));
 }
 
-/*
- * Insert new events behind an aggregate's last one and return how many were
- * inserted: fewer than given if somebody else was faster.
- */
-int
-pj_source_insert(const PjNewEvents *events, int64 after)
+static int
+insert_events(const PjNewEvents *events, int64 after)
 {
 	Datum		values[7] = {events->tenant, events->aggregate,
 	Int64GetDatum(after + 1)};
@@ -462,6 +482,32 @@ pj_source_insert(const PjNewEvents *events, int64 after)
 	values[6] = nullable_array(events->metadatas, n, JSONBOID, -1,
 							   TYPALIGN_INT);
 	return pj_execute(&insert_many, values, NULL);
+}
+
+/*
+ * Insert new events behind an aggregate's last one and return how many were
+ * inserted: fewer than given if somebody else was faster.
+ */
+int
+pj_source_insert(const PjNewEvents *events, const PjPosition *last)
+{
+	const PjNewEvents *outer = inserting;
+	const PjPosition *outer_after = inserting_after;
+	int			inserted;
+
+	PG_TRY();
+	{
+		inserting = events;
+		inserting_after = last;
+		inserted = insert_events(events, last->sequence_number);
+	}
+	PG_FINALLY();
+	{
+		inserting = outer;
+		inserting_after = outer_after;
+	}
+	PG_END_TRY();
+	return inserted;
 }
 
 /* ---- the table's own rules ---- */

@@ -85,7 +85,8 @@ extern bool pj_source_position(Datum tenant, Datum aggregate,
 							   int64 sequence_number, PjPosition *position);
 extern PjKnown pj_source_known(const PjNewEvents *events, int i,
 							   int64 *sequence_number);
-extern int	pj_source_insert(const PjNewEvents *events, int64 after);
+extern int	pj_source_insert(const PjNewEvents *events,
+							 const PjPosition *last);
 extern int	pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
 						   Datum event_types, int limit, PjEvent **events);
 extern int	pj_source_load_log(Datum tenant, int64 after, int64 upto,
