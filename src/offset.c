@@ -160,7 +160,7 @@ insert_index_entries(Relation heap, TupleTableSlot *slot)
 
 	InitResultRelInfo(info, heap, 1, NULL, 0);
 	ExecOpenIndices(info, false);
-	ExecInsertIndexTuples(info, slot, estate, true, false, NULL, NIL);
+	ExecInsertIndexTuples(info, slot, estate, false, false, NULL, NIL);
 	ExecCloseIndices(info);
 	FreeExecutorState(estate);
 }

@@ -391,6 +391,7 @@ pj_source_position(Datum tenant, Datum aggregate, int64 sequence_number,
 		PjFetch		fetch;
 		HeapTuple	tuple;
 		TransactionId wait_for;
+		uint32		token;
 		bool		found;
 
 		InitDirtySnapshot(dirty);
@@ -402,6 +403,7 @@ pj_source_position(Datum tenant, Datum aggregate, int64 sequence_number,
 		tuple = pj_fetch_next(&fetch, BackwardScanDirection);
 		found = HeapTupleIsValid(tuple);
 		wait_for = found ? dirty.xmin : InvalidTransactionId;
+		token = found ? dirty.speculativeToken : 0;
 		if (found && !TransactionIdIsValid(wait_for))
 		{
 			TupleDesc	desc = RelationGetDescr(fetch.heap);
@@ -423,7 +425,15 @@ pj_source_position(Datum tenant, Datum aggregate, int64 sequence_number,
 
 		if (!TransactionIdIsValid(wait_for))
 			return found;
-		XactLockTableWait(wait_for, NULL, NULL, XLTW_None);
+
+		/*
+		 * An INSERT … ON CONFLICT that is not yet sure of its row may take it
+		 * back, and then wait for us: do not wait for its transaction.
+		 */
+		if (token != 0)
+			SpeculativeInsertionWait(wait_for, token);
+		else
+			XactLockTableWait(wait_for, NULL, NULL, XLTW_None);
 	}
 }
 
