@@ -12,20 +12,20 @@
  */
 #include "compat.h"
 
-#include "access/xact.h"
+#include <ctype.h>
+
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
-#include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/uuid.h"
 
 #include "context.h"
 #include "errcodes.h"
 #include "options.h"
 #include "source.h"
+#include "subxact.h"
 
 PG_FUNCTION_INFO_V1(projector_append);
 PG_FUNCTION_INFO_V1(projector_append_batch);
@@ -110,6 +110,22 @@ find_last(const PjNewEvents *events)
 	return last;
 }
 
+/* Events to insert, and the one before them. */
+typedef struct Insertion
+{
+	const PjNewEvents *events;
+	const PjPosition *last;
+} Insertion;
+
+static bool
+insert_all(void *arg)
+{
+	Insertion  *insertion = arg;
+
+	return pj_source_insert(insertion->events, insertion->last) ==
+		insertion->events->count;
+}
+
 /*
  * Insert all events or none.  Several rows of one statement could be inserted
  * in part if somebody else is faster, so that needs a subtransaction.
@@ -117,23 +133,16 @@ find_last(const PjNewEvents *events)
 static bool
 insert_events(const PjNewEvents *events, const PjPosition *last)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
+	Insertion	insertion = {events, last};
+	ErrorData  *error;
 	bool		complete;
 
 	if (events->count == 1)
-		return pj_source_insert(events, last) == 1;
+		return insert_all(&insertion);
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	complete = pj_source_insert(events, last) == events->count;
-	if (complete)
-		ReleaseCurrentSubTransaction();
-	else
-		RollbackAndReleaseCurrentSubTransaction();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-
+	error = pj_subtransaction(insert_all, &insertion, &complete);
+	if (error)
+		ReThrowError(error);
 	return complete;
 }
 
@@ -305,17 +314,33 @@ check_members(Jsonb *element, int i)
 	}
 }
 
+/* uuid_in() would not say which element it does not like. */
+static bool
+looks_like_uuid(const char *str)
+{
+	int			digits = 0;
+
+	for (const char *c = str; *c; c++)
+	{
+		if (isxdigit((unsigned char) *c))
+			digits++;
+		else if (strchr("-{}", *c) == NULL)
+			return false;
+	}
+	return digits == 2 * UUID_LEN;
+}
+
 static Datum
 parse_event_id(JsonbValue *value, int i)
 {
-	Datum		id;
+	char	   *str;
 
 	if (value->type != jbvString)
 		refuse_element(i, "has an \"event_id\" that is not a string");
-	id = DirectFunctionCall1(uuid_in,
-							 CStringGetDatum(pnstrdup(value->val.string.val,
-													  value->val.string.len)));
-	return id;
+	str = pnstrdup(value->val.string.val, value->val.string.len);
+	if (!looks_like_uuid(str))
+		refuse_element(i, "has an \"event_id\" that is not a uuid");
+	return DirectFunctionCall1(uuid_in, CStringGetDatum(str));
 }
 
 /* Take one element of the array apart. */
@@ -339,7 +364,7 @@ parse_element(Jsonb *element, int i, PjNewEvents *events)
 		refuse_element(i, "has no \"payload\"");
 	events->payloads[i] = json_datum(&value);
 
-	if (pj_json_member(element, "metadata", &value))
+	if (pj_json_member(element, "metadata", &value) && value.type != jbvNull)
 		events->metadatas[i] = json_datum(&value);
 	else
 		events->metadatas[i] = DirectFunctionCall1(jsonb_in,

@@ -28,10 +28,7 @@
  */
 #include "compat.h"
 
-#include "access/xact.h"
 #include "utils/builtins.h"
-#include "utils/memutils.h"
-#include "utils/resowner.h"
 
 #include "apply.h"
 #include "errcodes.h"
@@ -39,6 +36,7 @@
 #include "kind.h"
 #include "offset.h"
 #include "outbox.h"
+#include "subxact.h"
 
 /* Given events take at most this many earlier ones of their aggregate along. */
 #define MAX_BACKLOG			32
@@ -55,6 +53,7 @@ typedef struct Slice
 	int			loaded_end;		/* behind the last loaded */
 	int			applied_end;	/* behind the last applied */
 	bool		stopped;		/* cut, or an event failed */
+	bool		freed;			/* an item others waited for is gone */
 } Slice;
 
 typedef struct Batch
@@ -301,13 +300,36 @@ move_offsets(Batch *batch, int lo, int hi)
 						   moves, n);
 }
 
+/* A piece of a batch being applied. */
+typedef struct Piece
+{
+	Batch	   *batch;
+	PjWork		work;
+} Piece;
+
+static void
+init_piece(Piece *piece, Batch *batch, int lo, int hi)
+{
+	piece->batch = batch;
+	piece->work.projection = batch->projection;
+	piece->work.tenant = batch->tenant;
+	piece->work.events = batch->events;
+	piece->work.lo = lo;
+	piece->work.hi = hi;
+	piece->work.replay = batch->apply->driver == PJ_BY_LOG;
+	piece->work.at = lo;
+}
+
 /*
- * Apply events work->lo .. work->hi - 1.  Returns false if an offset was not
- * where it should be.
+ * Apply a piece.  Returns false if an offset was not where it should be.
  */
 static bool
-run_events(Batch *batch, PjWork *work)
+run_piece(void *arg)
 {
+	Piece	   *piece = arg;
+	Batch	   *batch = piece->batch;
+	PjWork	   *work = &piece->work;
+
 	if (batch->loaded || batch->apply->driver == PJ_BY_LOG)
 	{
 		for (work->at = work->lo; work->at < work->hi; work->at++)
@@ -320,60 +342,24 @@ run_events(Batch *batch, PjWork *work)
 	return true;
 }
 
-static PjWork
-make_work(Batch *batch, int lo, int hi)
-{
-	return (PjWork)
-	{
-		.projection = batch->projection,
-			.tenant = batch->tenant,
-			.events = batch->events,
-			.lo = lo,
-			.hi = hi,
-			.replay = batch->apply->driver == PJ_BY_LOG,
-			.at = lo
-	};
-}
-
 /*
- * The same in a subtransaction.  Returns the error, if there is one, with
- * *failed_at telling the event; sets apply->conflict if an offset was not
- * where it should be.  Nothing is left behind in either case.
+ * Apply events lo .. hi - 1 in a subtransaction.  Returns the error, if there
+ * is one, with *failed_at telling the event; sets apply->conflict if an offset
+ * was not where it should be.  Nothing is left behind in either case.
  */
 static ErrorData *
 try_events(Batch *batch, int lo, int hi, int *failed_at)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	ErrorData  *volatile error = NULL;
-	PjWork		work = make_work(batch, lo, hi);
+	Piece		piece;
+	ErrorData  *error;
+	bool		kept;
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
-	{
-		if (run_events(batch, &work))
-			ReleaseCurrentSubTransaction();
-		else
-		{
-			RollbackAndReleaseCurrentSubTransaction();
-			batch->apply->conflict = true;
-		}
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-
+	init_piece(&piece, batch, lo, hi);
+	error = pj_subtransaction(run_piece, &piece, &kept);
 	if (error && !pj_failure_swallowed(error))
 		ReThrowError(error);
-	*failed_at = work.at;
+	batch->apply->conflict = !error && !kept;
+	*failed_at = piece.work.at;
 	return error;
 }
 
@@ -490,8 +476,7 @@ settle_applied(Batch *batch)
 
 			if (batch->items[i].status != PJ_NO_ROW)
 				gone[ngone++] = log_seq;
-			if (batch->items[i].attempt_count > 0 ||
-				batch->apply->driver == PJ_BY_LOG)
+			if (batch->loaded || batch->apply->driver == PJ_BY_LOG)
 				closed[nclosed++] = log_seq;
 		}
 	}
@@ -542,6 +527,7 @@ settle_claim(Batch *batch, PjClaim *claim, ErrorData *missing)
 		pj_outbox_delete(batch->projection->id, &log_seq, 1);
 		pj_failure_resolve(batch->projection, &log_seq, 1, "applied");
 		batch->apply->dropped++;
+		batch->slices[claim->range].freed = true;
 	}
 	else if (!pj_source_position(pj_event_tenant(event),
 								 pj_event_aggregate(event),
@@ -607,10 +593,10 @@ settle_held(Batch *batch)
 	for (int s = 0; s < batch->nslices; s++)
 	{
 		const Slice *slice = &batch->slices[s];
-		bool		retried = false;
+		bool		freed = slice->freed;
 
 		for (int i = slice->first; i < slice->applied_end; i++)
-			retried = retried || batch->items[i].attempt_count > 0;
+			freed = freed || batch->items[i].attempt_count > 0;
 		for (int i = slice->applied_end; i < slice->loaded_end; i++)
 		{
 			const PjItem *item = &batch->items[i];
@@ -620,7 +606,7 @@ settle_held(Batch *batch)
 			else if (blocker[s] && !item->held)
 				held[nheld++] = pj_event_log_seq(batch->events[i]);
 		}
-		if (retried && !blocker[s])
+		if (freed && !blocker[s])
 			released[nreleased++] = slice->offset->aggregate;
 	}
 
@@ -646,7 +632,7 @@ settle_held(Batch *batch)
 static void
 apply_strictly(Batch *batch)
 {
-	PjWork		work = make_work(batch, 0, batch->nevents);
+	Piece		piece;
 
 	if (batch->apply->blocked > 0)
 		ereport(ERROR,
@@ -656,7 +642,8 @@ apply_strictly(Batch *batch)
 				errdetail("Earlier events of its aggregate have not been applied for tenant \"%s\".",
 						  batch->tenant),
 				errhint("See projector.outbox; apply them with projector_retry or projector_drain."));
-	if (!run_events(batch, &work))
+	init_piece(&piece, batch, 0, batch->nevents);
+	if (!run_piece(&piece))
 		ereport(ERROR,
 				errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 				errmsg("projection \"%s\" is being applied to the same aggregate by another transaction",

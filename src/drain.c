@@ -170,6 +170,12 @@ read_queue(PjPair *pair, DrainPair *dp, int limit)
 		apply.applied + apply.failed + apply.dropped + apply.held > 0;
 }
 
+static bool
+is_drained(const PjPair *pair)
+{
+	return pair->mode != PJ_OFF && !pair->paused && pair->run_id == 0;
+}
+
 /* One batch of a pair.  Returns whether anything was done. */
 static bool
 drain_batch(DrainPair *dp, int64 left)
@@ -192,7 +198,7 @@ drain_batch(DrainPair *dp, int64 left)
 	}
 
 	pj_pair_look(&pair, projection, dp->tenant);
-	if (pair.mode == PJ_OFF || pair.paused || pair.run_id != 0)
+	if (!is_drained(&pair))
 		return false;
 	limit = Min(projection->options.batch_size, left);
 	if (!pair.replaying)
@@ -202,25 +208,31 @@ drain_batch(DrainPair *dp, int64 left)
 
 /* ---- the loop ---- */
 
+/* Take a pair in, unless there are enough or it would not be drained. */
 static void
-add_pair(Drain *drain, int32 projection_id, Datum tenant)
+add_pair(Drain *drain, PjProjection *projection, Datum tenant)
 {
+	DrainPair  *dp = &drain->pairs[drain->npairs];
+	PjPair		pair;
+
+	if (drain->npairs == MAX_PAIRS)
+		return;
 	for (int i = 0; i < drain->npairs; i++)
-		if (drain->pairs[i].projection_id == projection_id &&
+		if (drain->pairs[i].projection_id == projection->id &&
 			pj_text_equal(drain->pairs[i].tenant, tenant))
 			return;
-	if (drain->npairs < MAX_PAIRS)
-		drain->pairs[drain->npairs++] = (DrainPair)
-	{
-		.projection_id = projection_id,.tenant = tenant
-	};
+	pj_pair_look(&pair, projection, tenant);
+	if (!is_drained(&pair))
+		return;
+	dp->projection_id = projection->id;
+	dp->tenant = tenant;
+	drain->npairs++;
 }
 
 /* Find the pairs of a projection that have something to do. */
 static void
 add_pairs(Drain *drain, PjProjection *projection, Datum tenant)
 {
-	int32		id = projection->id;
 	Datum	   *tenants;
 	int			n;
 
@@ -228,19 +240,24 @@ add_pairs(Drain *drain, PjProjection *projection, Datum tenant)
 		return;
 	if (!projection->handed_over &&
 		(projection->mode != PJ_OFF || projection->overrides))
+	{
+		int32		id = projection->id;
+
 		hand_over(projection);
+		projection = pj_projection_by_id(id);
+	}
 
 	if (tenant != 0)
 	{
-		add_pair(drain, id, tenant);
+		add_pair(drain, projection, tenant);
 		return;
 	}
 	n = pj_cursors_behind(projection, &tenants);
 	for (int i = 0; i < n; i++)
-		add_pair(drain, id, tenants[i]);
-	n = pj_outbox_tenants(id, &tenants);
+		add_pair(drain, projection, tenants[i]);
+	n = pj_outbox_tenants(projection->id, &tenants);
 	for (int i = 0; i < n; i++)
-		add_pair(drain, id, tenants[i]);
+		add_pair(drain, projection, tenants[i]);
 }
 
 /* Go round the pairs until none has anything to do. */
@@ -399,6 +416,8 @@ retry_item(PjPair *pair, Datum aggregate, int64 sequence_number)
 	pj_cursor_move(pair, 0, false, dp.applied, dp.failed);
 	if (apply.failed > 0 && apply.failed_at == sequence_number)
 		return "failed";
+	if (apply.dropped > 0)
+		return "none";
 	pj_offsets_load(pair->projection->id, pair->tenant, &offset, 1);
 	return offset.last >= sequence_number ? "applied" : "held";
 }

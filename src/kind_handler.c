@@ -177,11 +177,13 @@ check_checkpoint(HandlerBatch *batch, const PjEvent *event)
 				errmsg("handler of projection \"%s\" did not stamp the row of aggregate \"%s\"",
 					   batch->projection->name,
 					   TextDatumGetCString(pj_event_aggregate(event))),
-				version_null ?
-				errdetail("Event %lld was applied, but last_event_version is null.",
-						  (long long) expected) :
-				errdetail("Event %lld was applied, but the row's checkpoint is that of event %lld.",
-						  (long long) expected, (long long) version),
+				errdetail("Event %lld was applied, but the row's %s.",
+						  (long long) expected,
+						  version_null ? "last_event_version is null" :
+						  version < expected ?
+						  psprintf("last_event_version is %lld",
+								   (long long) version) :
+						  "last_event_id is not that event's"),
 				errhint("Set last_event_id and last_event_version to those of the event whenever the row is written."));
 	SPI_freetuptable(SPI_tuptable);
 }

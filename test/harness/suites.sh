@@ -42,7 +42,7 @@ run_tap() {
 	export PERL5LIB=$pgxs_dir/src/test/perl
 	export PG_REGRESS=$pgxs_dir/src/test/regress/pg_regress
 	export TESTDIR=$base/tap TMPDIR=$base/tap
-	stop_clusters "$TESTDIR"
+	[ ! -d "$TESTDIR" ] || stop_clusters "$TESTDIR"
 	as_server rm -rf "$TESTDIR"
 	as_server mkdir -p "$TESTDIR"
 	run_tap_files perl test/t pl "$@"
