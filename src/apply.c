@@ -243,6 +243,28 @@ cut_blocked(Batch *batch)
 	}
 }
 
+/*
+ * An event is replayed unless it is just being appended, or has been waiting
+ * in the outbox ever since.
+ */
+static void
+mark_replays(Batch *batch)
+{
+	const PjApply *apply = batch->apply;
+	bool		append = has_given(apply) && apply->driver != PJ_BY_LOG;
+
+	for (int i = 0; i < batch->nevents; i++)
+	{
+		PjEvent    *event = batch->events[i];
+
+		if (batch->items[i].status != PJ_NO_ROW)
+			event->replay = batch->items[i].replay;
+		else
+			event->replay = !append || pj_event_sequence(event) <
+				apply->ranges[batch->slice_of[i]].from;
+	}
+}
+
 /* ---- applying ---- */
 
 /*
@@ -316,7 +338,6 @@ init_piece(Piece *piece, Batch *batch, int lo, int hi)
 	piece->work.events = batch->events;
 	piece->work.lo = lo;
 	piece->work.hi = hi;
-	piece->work.replay = batch->apply->driver == PJ_BY_LOG;
 	piece->work.at = lo;
 }
 
@@ -506,7 +527,8 @@ settle_unqueued(Batch *batch)
 			unqueued[n++] = &apply->given[i];
 	}
 	if (n > 0)
-		pj_outbox_enqueue(batch->projection->id, unqueued, n);
+		pj_outbox_enqueue(batch->projection->id, unqueued, n,
+						  apply->driver == PJ_BY_LOG);
 }
 
 /*
@@ -677,6 +699,7 @@ pj_apply(PjApply *apply)
 	load_events(&batch);
 	cut_slices(&batch);
 	cut_blocked(&batch);
+	mark_replays(&batch);
 
 	if (apply->driver == PJ_BY_STRICT_APPEND)
 		apply_strictly(&batch);

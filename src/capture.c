@@ -98,7 +98,7 @@ enqueue(const PjProjection *projection, PjEvent *events, int n)
 
 	for (int i = 0; i < n; i++)
 		pointers[i] = &events[i];
-	pj_outbox_enqueue(projection->id, pointers, n);
+	pj_outbox_enqueue(projection->id, pointers, n, false);
 }
 
 /*
@@ -272,6 +272,17 @@ capture_chunk(PjEvent *events, int n)
 		pj_leave_internal(&saved);
 }
 
+/* A row read from a file belongs to the slot: it must not go with a chunk. */
+static bool
+next_row(Tuplestorestate *rows, TupleTableSlot *slot, MemoryContext context)
+{
+	MemoryContext chunk = MemoryContextSwitchTo(context);
+	bool		found = tuplestore_gettupleslot(rows, true, false, slot);
+
+	MemoryContextSwitchTo(chunk);
+	return found;
+}
+
 /* AFTER INSERT, for each statement. */
 Datum
 projector_events_capture(PG_FUNCTION_ARGS)
@@ -301,8 +312,7 @@ projector_events_capture(PG_FUNCTION_ARGS)
 		MemoryContextReset(context);
 		events = palloc(sizeof(PjEvent) * CHUNK_EVENTS);
 		while (n < CHUNK_EVENTS && bytes < CHUNK_BYTES &&
-			   (more = tuplestore_gettupleslot(trigdata->tg_newtable, true,
-											   false, slot)))
+			   (more = next_row(trigdata->tg_newtable, slot, caller)))
 		{
 			bytes += pj_source_event(slot, &events[n]);
 			check_sequence(&events[n], n > 0 ? &events[n - 1] : NULL);

@@ -22,7 +22,7 @@ typedef struct PjUserCode
 	const char *search_path;
 	const char *tenant;
 	bool		may_append;
-	bool		replay;			/* the log is being read again */
+	bool		replay;			/* the event is not just being appended */
 } PjUserCode;
 
 extern void pj_enter_internal(PjContext *saved);

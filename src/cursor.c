@@ -9,7 +9,6 @@
  */
 #include "compat.h"
 
-#include "access/htup_details.h"
 #include "access/xact.h"
 #include "utils/builtins.h"
 #include "utils/rel.h"
@@ -32,8 +31,7 @@ enum
 	Anum_run_id,
 	Anum_applied_count,
 	Anum_failed_count,
-	Anum_updated_at,
-	Natts_cursors = Anum_updated_at
+	Anum_updated_at
 };
 
 static PjStatement insert_missing = {
@@ -76,11 +74,11 @@ static PjStatement move = {
 static void
 read_row(HeapTuple tuple, TupleDesc desc, PjPair *pair)
 {
-	Datum		columns[Natts_cursors];
-	bool		nulls[Natts_cursors];
+	Datum	   *columns;
+	bool	   *nulls;
 	char	   *state;
 
-	heap_deform_tuple(tuple, desc, columns, nulls);
+	pj_deform(tuple, desc, &columns, &nulls);
 	state = TextDatumGetCString(columns[Anum_state - 1]);
 	pair->last_log_seq = DatumGetInt64(columns[Anum_last_log_seq - 1]);
 	pair->replaying = strcmp(state, "replaying") == 0 ||

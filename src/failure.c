@@ -40,9 +40,10 @@ static PjStatement record = {
 };
 
 static PjStatement resolve = {
-	.sql = "UPDATE projector.projection_failures"
+	.sql = "UPDATE projector.projection_failures f"
 	" SET resolved_at = clock_timestamp(), resolution = $3"
-	" WHERE projection_id = $1 AND log_seq = ANY ($2) AND resolved_at IS NULL",
+	" FROM unnest($2) AS l WHERE f.projection_id = $1 AND f.log_seq = l"
+	" AND f.resolved_at IS NULL",
 	.expect = SPI_OK_UPDATE,
 	.nargs = 3,
 	.argtypes = {INT4OID, INT8ARRAYOID, TEXTOID},

@@ -12,6 +12,7 @@
  */
 #include "compat.h"
 
+#include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/table.h"
 #include "catalog/namespace.h"
@@ -99,6 +100,18 @@ pj_key_text(ScanKey key, AttrNumber attno, Datum value)
 {
 	ScanKeyInit(key, attno, BTEqualStrategyNumber, F_TEXTEQ, value);
 	key->sk_collation = C_COLLATION_OID;
+}
+
+/*
+ * Take a row apart.  The arrays are as wide as the table is now: an operator
+ * may have added columns to it.
+ */
+void
+pj_deform(HeapTuple tuple, TupleDesc desc, Datum **columns, bool **nulls)
+{
+	*columns = palloc(sizeof(Datum) * desc->natts);
+	*nulls = palloc(sizeof(bool) * desc->natts);
+	heap_deform_tuple(tuple, desc, *columns, *nulls);
 }
 
 /*

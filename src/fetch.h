@@ -32,6 +32,8 @@ extern Oid	pj_relid(PjTable table);
 extern void pj_key_int4(ScanKey key, AttrNumber attno, int32 value);
 extern void pj_key_int8(ScanKey key, AttrNumber attno, int64 value);
 extern void pj_key_text(ScanKey key, AttrNumber attno, Datum value);
+extern void pj_deform(HeapTuple tuple, TupleDesc desc, Datum **columns,
+					  bool **nulls);
 extern void pj_fetch_begin(PjFetch *fetch, PjTable table, Snapshot snapshot,
 						   int nkeys, ScanKey keys);
 extern HeapTuple pj_fetch_next(PjFetch *fetch, ScanDirection direction);

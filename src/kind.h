@@ -17,7 +17,6 @@ typedef struct PjWork
 	PjEvent *const *events;
 	int			lo;				/* the first */
 	int			hi;				/* behind the last */
-	bool		replay;			/* the log is being read again */
 	volatile int at;			/* the one being applied */
 } PjWork;
 

@@ -41,6 +41,7 @@ typedef struct HandlerBatch
 {
 	const PjProjection *projection;
 	PjWork	   *work;
+	PjUserCode *code;
 	FmgrInfo	function;
 	TupleDesc	event_desc;
 	SPIPlanPtr	checkpoint;		/* reads the row's stamp, or NULL */
@@ -257,6 +258,7 @@ call_for_each(void *arg)
 
 		/* No call finds settings that the one before it has left. */
 		work->at = i;
+		batch->code->replay = work->events[i]->replay;
 		CHECK_FOR_INTERRUPTS();
 		CommandCounterIncrement();
 		UpdateActiveSnapshotCommandId();
@@ -279,16 +281,15 @@ static void
 handler_apply(PjWork *work)
 {
 	const PjProjection *projection = work->projection;
-	HandlerBatch batch = {projection, work};
-	ErrorContextCallback callback = {error_context_stack, describe_event,
-	&batch};
 	PjUserCode	code = {
 		.projection = projection->name,
 		.search_path = projection->search_path,
 		.tenant = work->tenant,
 		.may_append = projection->options.may_append,
-		.replay = work->replay,
 	};
+	HandlerBatch batch = {projection, work, &code};
+	ErrorContextCallback callback = {error_context_stack, describe_event,
+	&batch};
 
 	error_context_stack = &callback;
 	code.owner = pj_projection_owner(projection);

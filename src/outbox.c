@@ -20,14 +20,14 @@
 #include "statement.h"
 
 static PjStatement enqueue = {
-	.sql = "INSERT INTO projector.apply_outbox (projection_id, log_seq,"
+	.sql = "INSERT INTO projector.apply_outbox (projection_id, replay, log_seq,"
 	" tenant_id, aggregate_id, sequence_number, event_type)"
-	" SELECT $1, i.* FROM unnest($2, $3, $4, $5, $6) AS i"
+	" SELECT $1, $7, i.* FROM unnest($2, $3, $4, $5, $6) AS i"
 	" ON CONFLICT DO NOTHING",
 	.expect = SPI_OK_INSERT,
-	.nargs = 6,
+	.nargs = 7,
 	.argtypes = {INT4OID, INT8ARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
-	INT8ARRAYOID, TEXTARRAYOID},
+	INT8ARRAYOID, TEXTARRAYOID, BOOLOID},
 };
 
 /*
@@ -80,26 +80,28 @@ static PjStatement claim_blocked = {
 };
 
 static PjStatement look = {
-	.sql = "SELECT log_seq, status, attempt_count, next_attempt_at <= $3, held"
-	" FROM projector.apply_outbox"
-	" WHERE projection_id = $1 AND log_seq = ANY ($2)",
+	.sql = "SELECT o.log_seq, o.status, o.attempt_count,"
+	" o.next_attempt_at <= $3, o.held, o.replay"
+	" FROM unnest($2) AS l JOIN projector.apply_outbox o"
+	" ON o.projection_id = $1 AND o.log_seq = l",
 	.expect = SPI_OK_SELECT,
 	.nargs = 3,
 	.argtypes = {INT4OID, INT8ARRAYOID, TIMESTAMPTZOID},
 };
 
 static PjStatement lock_rows = {
-	.sql = "SELECT log_seq FROM projector.apply_outbox"
-	" WHERE projection_id = $1 AND log_seq = ANY ($2)"
-	" FOR UPDATE SKIP LOCKED",
+	.sql = "SELECT o.log_seq FROM unnest($2) AS l"
+	" JOIN projector.apply_outbox o"
+	" ON o.projection_id = $1 AND o.log_seq = l"
+	" FOR UPDATE OF o SKIP LOCKED",
 	.expect = SPI_OK_SELECT,
 	.nargs = 2,
 	.argtypes = {INT4OID, INT8ARRAYOID},
 };
 
 static PjStatement delete = {
-	.sql = "DELETE FROM projector.apply_outbox"
-	" WHERE projection_id = $1 AND log_seq = ANY ($2)",
+	.sql = "DELETE FROM projector.apply_outbox o USING unnest($2) AS l"
+	" WHERE o.projection_id = $1 AND o.log_seq = l",
 	.expect = SPI_OK_DELETE,
 	.nargs = 2,
 	.argtypes = {INT4OID, INT8ARRAYOID},
@@ -108,32 +110,33 @@ static PjStatement delete = {
 static PjStatement fail = {
 	.sql = "INSERT INTO projector.apply_outbox (projection_id, log_seq,"
 	" tenant_id, aggregate_id, sequence_number, event_type, status,"
-	" attempt_count, next_attempt_at, last_error)"
-	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+	" attempt_count, next_attempt_at, last_error, replay)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
 	" ON CONFLICT (projection_id, log_seq) DO UPDATE"
 	" SET status = excluded.status, attempt_count = excluded.attempt_count,"
 	" next_attempt_at = excluded.next_attempt_at,"
 	" last_error = excluded.last_error, held = false, updated_at = now()",
 	.expect = SPI_OK_INSERT,
-	.nargs = 10,
+	.nargs = 11,
 	.argtypes = {INT4OID, INT8OID, TEXTOID, TEXTOID, INT8OID, TEXTOID, TEXTOID,
-	INT4OID, TIMESTAMPTZOID, TEXTOID},
+	INT4OID, TIMESTAMPTZOID, TEXTOID, BOOLOID},
 };
 
 static PjStatement hold = {
-	.sql = "UPDATE projector.apply_outbox SET held = true, updated_at = now()"
-	" WHERE projection_id = $1 AND log_seq = ANY ($2)"
-	" AND status = 'pending' AND NOT held",
+	.sql = "UPDATE projector.apply_outbox o"
+	" SET held = true, updated_at = now() FROM unnest($2) AS l"
+	" WHERE o.projection_id = $1 AND o.log_seq = l"
+	" AND o.status = 'pending' AND NOT o.held",
 	.expect = SPI_OK_UPDATE,
 	.nargs = 2,
 	.argtypes = {INT4OID, INT8ARRAYOID},
 };
 
 static PjStatement release = {
-	.sql = "UPDATE projector.apply_outbox SET held = false, updated_at = now()"
-	" WHERE projection_id = $1 AND tenant_id = $2"
-	" AND aggregate_id = ANY ($3)"
-	" AND (held OR status IN ('failed', 'dead')) AND held",
+	.sql = "UPDATE projector.apply_outbox o"
+	" SET held = false, updated_at = now() FROM unnest($3) AS a"
+	" WHERE o.projection_id = $1 AND o.tenant_id = $2 AND o.aggregate_id = a"
+	" AND (o.held OR o.status IN ('failed', 'dead')) AND o.held",
 	.expect = SPI_OK_UPDATE,
 	.nargs = 3,
 	.argtypes = {INT4OID, TEXTOID, TEXTARRAYOID},
@@ -214,15 +217,19 @@ log_seq_array(PjEvent *const *events, int n)
 	return pj_int8_array(log_seqs, n);
 }
 
-/* Add work; what is on the list already stays as it is. */
+/*
+ * Add work; what is on the list already stays as it is.  "replay" says that
+ * the events are read from the log, not just being appended.
+ */
 void
-pj_outbox_enqueue(int32 projection_id, PjEvent *const *events, int n)
+pj_outbox_enqueue(int32 projection_id, PjEvent *const *events, int n,
+				  bool replay)
 {
 	Datum	   *tenants = palloc(sizeof(Datum) * n);
 	Datum	   *aggregates = palloc(sizeof(Datum) * n);
 	Datum	   *types = palloc(sizeof(Datum) * n);
 	int64	   *sequences = palloc(sizeof(int64) * n);
-	Datum		values[6];
+	Datum		values[7];
 
 	for (int i = 0; i < n; i++)
 	{
@@ -237,6 +244,7 @@ pj_outbox_enqueue(int32 projection_id, PjEvent *const *events, int n)
 	values[3] = pj_text_array(aggregates, n);
 	values[4] = pj_int8_array(sequences, n);
 	values[5] = pj_text_array(types, n);
+	values[6] = BoolGetDatum(replay);
 	pj_execute(&enqueue, values, NULL);
 }
 
@@ -395,6 +403,7 @@ pj_outbox_look(int32 projection_id, PjEvent *const *events, int n,
 		item->attempt_count = DatumGetInt32(pj_result(row, 3, &isnull));
 		item->due = DatumGetBool(pj_result(row, 4, &isnull));
 		item->held = DatumGetBool(pj_result(row, 5, &isnull));
+		item->replay = DatumGetBool(pj_result(row, 6, &isnull));
 	}
 
 	pj_execute(&lock_rows, values, NULL);
@@ -417,13 +426,13 @@ pj_outbox_fail(int32 projection_id, const PjEvent *event, bool dead,
 			   int attempt_count, TimestampTz next_attempt_at,
 			   const char *error)
 {
-	Datum		values[10] = {Int32GetDatum(projection_id),
+	Datum		values[11] = {Int32GetDatum(projection_id),
 		event->values[PJ_EVENT_LOG_SEQ], pj_event_tenant(event),
 		pj_event_aggregate(event), event->values[PJ_EVENT_SEQUENCE_NUMBER],
 		pj_event_type(event),
 		CStringGetTextDatum(dead ? "dead" : "failed"),
 		Int32GetDatum(attempt_count), TimestampTzGetDatum(next_attempt_at),
-	CStringGetTextDatum(error)};
+	CStringGetTextDatum(error), BoolGetDatum(event->replay)};
 
 	pj_execute(&fail, values, NULL);
 }

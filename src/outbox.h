@@ -25,6 +25,7 @@ typedef struct PjItem
 	bool		claimed;		/* its row is locked by this transaction */
 	bool		due;			/* a failed one: its next attempt is due */
 	bool		held;
+	bool		replay;			/* as PjEvent.replay */
 	int			attempt_count;
 } PjItem;
 
@@ -37,7 +38,7 @@ typedef struct PjClaim
 } PjClaim;
 
 extern void pj_outbox_enqueue(int32 projection_id, PjEvent *const *events,
-							  int n);
+							  int n, bool replay);
 extern int	pj_outbox_claim(int32 projection_id, Datum tenant, int limit,
 							PjClaim **claims);
 extern bool pj_outbox_claim_one(int32 projection_id, Datum tenant,

@@ -59,8 +59,7 @@ enum
 	Anum_home,
 	Anum_definition_hash,
 	Anum_search_path,
-	Anum_created_at,
-	Natts_projections = Anum_created_at
+	Anum_created_at
 };
 
 const char *const pj_mode_names[] = {
@@ -128,10 +127,10 @@ pj_mode(const char *name)
 static void
 read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
 {
-	Datum		columns[Natts_projections];
-	bool		nulls[Natts_projections];
+	Datum	   *columns;
+	bool	   *nulls;
 
-	heap_deform_tuple(tuple, desc, columns, nulls);
+	pj_deform(tuple, desc, &columns, &nulls);
 	memset(p, 0, sizeof(*p));
 
 #define text_column(anum) \

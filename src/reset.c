@@ -97,7 +97,7 @@ reset_aggregate(const PjProjection *projection, Datum tenant, Datum aggregate)
 	if (range.upto > 0 &&
 		pj_source_load(tenant, &range, 1, projection->event_types, 1,
 					   &event) == 1)
-		pj_outbox_enqueue(projection->id, &event, 1);
+		pj_outbox_enqueue(projection->id, &event, 1, true);
 	return count;
 }
 

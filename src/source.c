@@ -52,8 +52,7 @@ enum
 	Anum_payload,
 	Anum_metadata,
 	Anum_payload_hash,
-	Anum_recorded_at,
-	Natts_events = Anum_recorded_at
+	Anum_recorded_at
 };
 
 #define EVENT_COLUMNS \
@@ -246,12 +245,14 @@ event_from_columns(const Datum *columns, PjEvent *event)
 static void
 event_from_tuple(HeapTuple tuple, TupleDesc desc, PjEvent *event)
 {
-	Datum		columns[Natts_events];
-	bool		nulls[Natts_events];
+	Datum	   *columns;
+	bool	   *nulls;
 
-	Assert(desc->natts == Natts_events);
-	heap_deform_tuple(tuple, desc, columns, nulls);
+	pj_deform(tuple, desc, &columns, &nulls);
 	event_from_columns(columns, event);
+	event->replay = false;
+	pfree(columns);
+	pfree(nulls);
 }
 
 /*
@@ -608,8 +609,9 @@ Datum
 projector_events_before_insert(PG_FUNCTION_ARGS)
 {
 	TriggerData *trigdata = (TriggerData *) fcinfo->context;
-	Datum		columns[Natts_events];
-	bool		nulls[Natts_events];
+	Datum	   *columns;
+	bool	   *nulls;
+	Datum		hash;
 	int			hash_column = Anum_payload_hash;
 	bool		not_null = false;
 
@@ -617,8 +619,8 @@ projector_events_before_insert(PG_FUNCTION_ARGS)
 		elog(ERROR, "events_before_insert: not called as a trigger");
 	check_may_append();
 
-	heap_deform_tuple(trigdata->tg_trigtuple,
-					  RelationGetDescr(trigdata->tg_relation), columns, nulls);
+	pj_deform(trigdata->tg_trigtuple, RelationGetDescr(trigdata->tg_relation),
+			  &columns, &nulls);
 	if (!nulls[Anum_tenant_id - 1])
 		check_not_empty(columns[Anum_tenant_id - 1], "tenant_id");
 	if (!nulls[Anum_aggregate_id - 1])
@@ -639,11 +641,11 @@ projector_events_before_insert(PG_FUNCTION_ARGS)
 		return PointerGetDatum(trigdata->tg_trigtuple);
 	}
 
-	columns[0] = hash_payload(columns[Anum_payload - 1]);
+	hash = hash_payload(columns[Anum_payload - 1]);
 	return PointerGetDatum(heap_modify_tuple_by_cols(trigdata->tg_trigtuple,
 													 RelationGetDescr(trigdata->tg_relation),
 													 1, &hash_column,
-													 &columns[0], &not_null));
+													 &hash, &not_null));
 }
 
 /* BEFORE UPDATE, DELETE or TRUNCATE, for each statement: refuse. */

@@ -27,6 +27,7 @@ typedef struct PjEvent
 {
 	Datum		values[PJ_EVENT_COLUMNS];	/* none is null */
 	Datum		payload_hash;
+	bool		replay;			/* not just appended: set by apply */
 } PjEvent;
 
 #define pj_event_log_seq(e) \

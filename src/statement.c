@@ -6,18 +6,63 @@
  * runs inside pj_enter_internal(), so that names mean what we mean whatever
  * the session's search_path and role.
  *
- * Plans are generic and kept.  A plan made while a table was empty would scan
- * it sequentially for ever after, so sequential scans are disabled while a
- * statement is planned: every table we read has the index the statement needs.
+ * Plans are generic and kept.  A plan made while a table was small would be
+ * used when it is large, so the planner is given no choice: statements look
+ * rows up by key, one by one, and every key has its index.  All that
+ * would read more than that (sequential and bitmap scans, hash and merge
+ * joins) is disabled while a statement is planned, and so is compilation,
+ * which the costs of disabled paths would set off.
  */
 #include "compat.h"
 
 #include "catalog/pg_type.h"
+#include "jit/jit.h"
 #include "nodes/parsenodes.h"
 #include "optimizer/cost.h"
 #include "utils/array.h"
 
 #include "statement.h"
+
+/* What the planner may do is a matter of global variables. */
+typedef struct PlannerSettings
+{
+	bool		seqscan;
+	bool		bitmapscan;
+	bool		hashjoin;
+	bool		mergejoin;
+	bool		jit;
+} PlannerSettings;
+
+static void
+apply_settings(const PlannerSettings *settings)
+{
+	enable_seqscan = settings->seqscan;
+	enable_bitmapscan = settings->bitmapscan;
+	enable_hashjoin = settings->hashjoin;
+	enable_mergejoin = settings->mergejoin;
+	jit_enabled = settings->jit;
+}
+
+static int
+execute_by_key(SPIPlanPtr plan, Datum *values, const char *nulls)
+{
+	static const PlannerSettings by_key = {false};
+	PlannerSettings saved = {enable_seqscan, enable_bitmapscan,
+	enable_hashjoin, enable_mergejoin, jit_enabled};
+	int			rc;
+
+	PG_TRY();
+	{
+		apply_settings(&by_key);
+		rc = SPI_execute_plan(plan, values, nulls, false, 0);
+	}
+	PG_FINALLY();
+	{
+		apply_settings(&saved);
+	}
+	PG_END_TRY();
+	return rc;
+}
 
 /*
  * Run one statement and return the number of rows it processed.  The caller
@@ -27,7 +72,6 @@
 uint64
 pj_execute(PjStatement *stmt, Datum *values, const char *nulls)
 {
-	bool		seqscan = enable_seqscan;
 	int			rc;
 
 	SPI_freetuptable(SPI_tuptable);
@@ -48,19 +92,7 @@ pj_execute(PjStatement *stmt, Datum *values, const char *nulls)
 	if (stmt->fires_triggers)
 		rc = SPI_execute_plan(stmt->plan, values, nulls, false, 0);
 	else
-	{
-		PG_TRY();
-		{
-			enable_seqscan = false;
-			rc = SPI_execute_plan(stmt->plan, values, nulls, false, 0);
-		}
-		PG_FINALLY();
-		{
-			enable_seqscan = seqscan;
-		}
-		PG_END_TRY();
-	}
-
+		rc = execute_by_key(stmt->plan, values, nulls);
 	if (rc != stmt->expect)
 		elog(ERROR, "unexpected result %s from \"%s\"",
 			 SPI_result_code_string(rc), stmt->sql);
