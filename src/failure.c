@@ -40,10 +40,12 @@ static PjStatement record = {
 };
 
 static PjStatement resolve = {
-	.sql = "UPDATE projector.projection_failures f"
+	.sql = "UPDATE projector.projection_failures"
 	" SET resolved_at = clock_timestamp(), resolution = $3"
-	" FROM unnest($2) AS l WHERE f.projection_id = $1 AND f.log_seq = l"
-	" AND f.resolved_at IS NULL",
+	" WHERE ctid = ANY (ARRAY (SELECT f.ctid FROM unnest($2) AS l"
+	" CROSS JOIN LATERAL (SELECT ctid FROM projector.projection_failures"
+	" WHERE projection_id = $1 AND log_seq = l AND resolved_at IS NULL"
+	" LIMIT 1) f))",
 	.expect = SPI_OK_UPDATE,
 	.nargs = 3,
 	.argtypes = {INT4OID, INT8ARRAYOID, TEXTOID},

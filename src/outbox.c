@@ -79,29 +79,34 @@ static PjStatement claim_blocked = {
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID},
 };
 
+/*
+ * The rows of the events at positions $2, each looked up by itself: the LIMIT
+ * keeps the planner from joining, which it would do by scanning.
+ */
+#define EACH_ROW(columns, locking) \
+	" unnest($2) AS l CROSS JOIN LATERAL (SELECT " columns \
+	" FROM projector.apply_outbox" \
+	" WHERE projection_id = $1 AND log_seq = l LIMIT 1" locking ") o"
+
 static PjStatement look = {
 	.sql = "SELECT o.log_seq, o.status, o.attempt_count,"
-	" o.next_attempt_at <= $3, o.held, o.replay"
-	" FROM unnest($2) AS l JOIN projector.apply_outbox o"
-	" ON o.projection_id = $1 AND o.log_seq = l",
+	" o.next_attempt_at <= $3, o.held, o.replay FROM" EACH_ROW("*", ""),
 	.expect = SPI_OK_SELECT,
 	.nargs = 3,
 	.argtypes = {INT4OID, INT8ARRAYOID, TIMESTAMPTZOID},
 };
 
 static PjStatement lock_rows = {
-	.sql = "SELECT o.log_seq FROM unnest($2) AS l"
-	" JOIN projector.apply_outbox o"
-	" ON o.projection_id = $1 AND o.log_seq = l"
-	" FOR UPDATE OF o SKIP LOCKED",
+	.sql = "SELECT o.log_seq FROM"
+	EACH_ROW("log_seq", " FOR UPDATE SKIP LOCKED"),
 	.expect = SPI_OK_SELECT,
 	.nargs = 2,
 	.argtypes = {INT4OID, INT8ARRAYOID},
 };
 
 static PjStatement delete = {
-	.sql = "DELETE FROM projector.apply_outbox o USING unnest($2) AS l"
-	" WHERE o.projection_id = $1 AND o.log_seq = l",
+	.sql = "DELETE FROM projector.apply_outbox WHERE ctid = ANY (ARRAY"
+	" (SELECT o.ctid FROM" EACH_ROW("ctid", "") "))",
 	.expect = SPI_OK_DELETE,
 	.nargs = 2,
 	.argtypes = {INT4OID, INT8ARRAYOID},
@@ -123,20 +128,21 @@ static PjStatement fail = {
 };
 
 static PjStatement hold = {
-	.sql = "UPDATE projector.apply_outbox o"
-	" SET held = true, updated_at = now() FROM unnest($2) AS l"
-	" WHERE o.projection_id = $1 AND o.log_seq = l"
-	" AND o.status = 'pending' AND NOT o.held",
+	.sql = "UPDATE projector.apply_outbox SET held = true, updated_at = now()"
+	" WHERE ctid = ANY (ARRAY (SELECT o.ctid FROM"
+	EACH_ROW("ctid, status, held", "")
+	" WHERE o.status = 'pending' AND NOT o.held))",
 	.expect = SPI_OK_UPDATE,
 	.nargs = 2,
 	.argtypes = {INT4OID, INT8ARRAYOID},
 };
 
 static PjStatement release = {
-	.sql = "UPDATE projector.apply_outbox o"
-	" SET held = false, updated_at = now() FROM unnest($3) AS a"
-	" WHERE o.projection_id = $1 AND o.tenant_id = $2 AND o.aggregate_id = a"
-	" AND (o.held OR o.status IN ('failed', 'dead')) AND o.held",
+	.sql = "UPDATE projector.apply_outbox SET held = false, updated_at = now()"
+	" WHERE ctid = ANY (ARRAY (SELECT o.ctid FROM unnest($3) AS a"
+	" CROSS JOIN LATERAL (SELECT ctid FROM projector.apply_outbox"
+	" WHERE projection_id = $1 AND tenant_id = $2 AND aggregate_id = a"
+	" AND (held OR status IN ('failed', 'dead')) AND held OFFSET 0) o))",
 	.expect = SPI_OK_UPDATE,
 	.nargs = 3,
 	.argtypes = {INT4OID, TEXTOID, TEXTARRAYOID},
@@ -161,10 +167,10 @@ static PjStatement select_tenants = {
 	TENANTS("status = 'failed' AND tenant_id > f.tenant_id")
 	" ORDER BY tenant_id LIMIT 1) FROM f WHERE f.tenant_id IS NOT NULL)"
 	" SELECT tenant_id FROM p WHERE tenant_id IS NOT NULL"
-	" UNION SELECT tenant_id FROM f WHERE tenant_id IS NOT NULL"
-	" AND EXISTS (SELECT FROM projector.apply_outbox o"
+	" UNION SELECT f.tenant_id FROM f CROSS JOIN LATERAL"
+	" (SELECT FROM projector.apply_outbox o"
 	" WHERE o.projection_id = $1 AND o.tenant_id = f.tenant_id"
-	" AND o.status = 'failed' AND o.next_attempt_at <= $2)"
+	" AND o.status = 'failed' AND o.next_attempt_at <= $2 LIMIT 1) due"
 	" ORDER BY tenant_id",
 	.expect = SPI_OK_SELECT,
 	.nargs = 2,
