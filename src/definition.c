@@ -93,6 +93,9 @@ check_targets(PjDefinition *definition, const PjOptions *options, Oid owner)
 		targets[i] = CStringGetTextDatum(qualified);
 	}
 	definition->targets = pj_text_array(targets, n);
+
+	/* two names may turn out to be one table's */
+	(void) check_elements(definition->targets, "targets", &targets);
 }
 
 /* Can a projection be applied in this way? */

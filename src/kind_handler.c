@@ -25,7 +25,6 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/regproc.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
@@ -61,7 +60,7 @@ lookup_handler(const char *name)
 {
 	Oid			argtype = event_type_oid();
 
-	return LookupFuncName(stringToQualifiedNameList(name), 1, &argtype, true);
+	return LookupFuncName(pj_parse_name(name, "handler"), 1, &argtype, true);
 }
 
 /* A function of that name exists, but takes or returns something else. */
@@ -79,9 +78,9 @@ refuse_signature(const char *name, const char *detail)
 static void
 refuse_missing(const char *name)
 {
-	if (FuncnameGetCandidates(stringToQualifiedNameList(name), -1, NIL,
+	if (FuncnameGetCandidates(pj_parse_name(name, "handler"), -1, NIL,
 							  false, false, false, true) != NULL)
-		refuse_signature(name, "It does not take one argument of type projector.event.");
+		refuse_signature(name, "No function of that name takes one argument of type projector.event.");
 	ereport(ERROR,
 			errcode(ERRCODE_UNDEFINED_FUNCTION),
 			errmsg("function %s(projector.event) does not exist", name),

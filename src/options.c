@@ -38,6 +38,8 @@ typedef struct OptionDef
 	const char *const *choices; /* the first is the initial one */
 } OptionDef;
 
+#define MAX_DURATION_DAYS 365
+
 #define FIELD(name) offsetof(PjOptions, name)
 
 static const OptionDef option_defs[] = {
@@ -96,7 +98,14 @@ read_int(const OptionDef *def, JsonbValue *value, PjOptions *options)
 	int32		number = 0;
 
 	if (value->type == jbvNumeric)
+	{
+		Datum		given = NumericGetDatum(value->val.numeric);
+
 		number = numeric_int4_opt_error(value->val.numeric, &error);
+		if (!DatumGetBool(DirectFunctionCall2(numeric_eq, given,
+											  NumericGetDatum(int64_to_numeric(number)))))
+			error = true;		/* it was rounded */
+	}
 	if (error || number < 1 || number > def->max)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -105,9 +114,18 @@ read_int(const OptionDef *def, JsonbValue *value, PjOptions *options)
 	*field_of(options, def, int) = number;
 }
 
+/* An error from interval_in() does not know whose value it was. */
+static void
+describe_option(void *arg)
+{
+	errcontext("option \"%s\"", (const char *) arg);
+}
+
 static void
 read_duration(const OptionDef *def, JsonbValue *value, PjOptions *options)
 {
+	ErrorContextCallback callback = {error_context_stack, describe_option,
+	unconstify(char *, def->name)};
 	Interval   *interval;
 	int64		duration = 0;
 
@@ -116,18 +134,21 @@ read_duration(const OptionDef *def, JsonbValue *value, PjOptions *options)
 		char	   *str = pnstrdup(value->val.string.val,
 								   value->val.string.len);
 
+		error_context_stack = &callback;
 		interval = DatumGetIntervalP(DirectFunctionCall3(interval_in,
 														 CStringGetDatum(str),
 														 ObjectIdGetDatum(InvalidOid),
 														 Int32GetDatum(-1)));
-		duration = interval->time + interval->day * USECS_PER_DAY +
-			interval->month * (DAYS_PER_MONTH * USECS_PER_DAY);
+		error_context_stack = callback.previous;
+		if (interval->month == 0 && interval->day <= MAX_DURATION_DAYS &&
+			interval->time <= MAX_DURATION_DAYS * USECS_PER_DAY)
+			duration = interval->time + interval->day * USECS_PER_DAY;
 	}
 	if (duration <= 0)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("option \"%s\" must be a positive interval in quotes, for example \"5 s\"",
-					   def->name));
+				errmsg("option \"%s\" must be an interval in quotes, for example \"5 s\", of more than 0 and at most %d days",
+					   def->name, MAX_DURATION_DAYS));
 	*field_of(options, def, int64) = duration;
 }
 

@@ -15,13 +15,14 @@
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
+#include "nodes/value.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/regproc.h"
 #include "utils/rel.h"
 #include "utils/reltrigger.h"
+#include "utils/varlena.h"
 
 #include "target.h"
 
@@ -125,10 +126,28 @@ check_checkpoint(Relation rel)
 				errhint("Option \"checkpoint\" finds the row of an aggregate by tenant_id and one key column."));
 }
 
-static RangeVar *
-parse_name(const char *name)
+/* Take a name apart that may be qualified and quoted. */
+List *
+pj_parse_name(const char *name, const char *what)
 {
-	return makeRangeVarFromNameList(stringToQualifiedNameList(name));
+	List	   *parts;
+	List	   *result = NIL;
+	ListCell   *cell;
+
+	if (!SplitIdentifierString(pstrdup(name), '.', &parts) || parts == NIL)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_NAME),
+				errmsg("invalid name of a %s: \"%s\"", what, name),
+				errhint("Write it as in SQL: name, schema.name, \"Name\"."));
+	foreach(cell, parts)
+		result = lappend(result, makeString(pstrdup(lfirst(cell))));
+	return result;
+}
+
+static RangeVar *
+parse_table(const char *name)
+{
+	return makeRangeVarFromNameList(pj_parse_name(name, "target table"));
 }
 
 /*
@@ -139,7 +158,7 @@ parse_name(const char *name)
 char *
 pj_target_check(const char *name, Oid owner, bool checkpoint)
 {
-	RangeVar   *rv = parse_name(name);
+	RangeVar   *rv = parse_table(name);
 	Oid			relid = RangeVarGetRelid(rv, AccessShareLock, true);
 	Relation	rel;
 	char	   *qualified;
@@ -180,7 +199,7 @@ pj_target_checkpoint_query(const PjProjection *projection)
 	deconstruct_array(DatumGetArrayTypeP(projection->targets), TEXTOID, -1,
 					  false, TYPALIGN_INT, &names, NULL, &n);
 	table = TextDatumGetCString(names[0]);
-	relid = RangeVarGetRelid(parse_name(table), AccessShareLock, true);
+	relid = RangeVarGetRelid(parse_table(table), AccessShareLock, true);
 	key = OidIsValid(relid) ? key_column(relid) : NULL;
 	if (key == NULL)
 		ereport(ERROR,
