@@ -109,7 +109,7 @@ SELECT projector_append('acme', 'nulls', 'T', '[1, "two"]');
 SELECT projector_append_batch('acme', 'b-1', '[
     {"event_type": "A", "payload": {"n": 1}},
     {"event_type": "B", "payload": [2], "metadata": {"m": 1}},
-    {"event_type": "C", "payload": null, "event_id": null},
+    {"event_type": "C", "payload": null, "metadata": null, "event_id": null},
     {"event_type": "D", "payload": "four", "event_id": "22222222-2222-2222-2222-222222222222"}]');
 SELECT projector_append_batch('acme', 'b-1', '[{"event_type": "E", "payload": 5}]', expected_version => 4);
 \pset format aligned

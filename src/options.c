@@ -11,6 +11,7 @@
 #include "datatype/timestamp.h"
 #include "lib/stringinfo.h"
 #include "utils/builtins.h"
+#include "utils/datetime.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
@@ -114,36 +115,40 @@ read_int(const OptionDef *def, JsonbValue *value, PjOptions *options)
 	*field_of(options, def, int) = number;
 }
 
-/* An error from interval_in() does not know whose value it was. */
-static void
-describe_option(void *arg)
+/*
+ * Microseconds of an interval given as text; 0 if it is none, or none that
+ * can be waited for.  (interval_in() would raise an error that does not say
+ * whose value it is.)
+ */
+static int64
+parse_interval(const char *str)
 {
-	errcontext("option \"%s\"", (const char *) arg);
+	char		workbuf[256];
+	char	   *field[MAXDATEFIELDS];
+	int			ftype[MAXDATEFIELDS];
+	int			nf,
+				dtype;
+	struct pg_itm_in itm;
+
+	if (ParseDateTime(str, workbuf, sizeof(workbuf), field, ftype,
+					  MAXDATEFIELDS, &nf) != 0 ||
+		DecodeInterval(field, ftype, nf, INTERVAL_FULL_RANGE, &dtype,
+					   &itm) != 0 ||
+		dtype != DTK_DELTA || itm.tm_year != 0 || itm.tm_mon != 0 ||
+		itm.tm_mday > MAX_DURATION_DAYS ||
+		itm.tm_usec > MAX_DURATION_DAYS * USECS_PER_DAY)
+		return 0;
+	return itm.tm_mday * USECS_PER_DAY + itm.tm_usec;
 }
 
 static void
 read_duration(const OptionDef *def, JsonbValue *value, PjOptions *options)
 {
-	ErrorContextCallback callback = {error_context_stack, describe_option,
-	unconstify(char *, def->name)};
-	Interval   *interval;
 	int64		duration = 0;
 
 	if (value->type == jbvString)
-	{
-		char	   *str = pnstrdup(value->val.string.val,
-								   value->val.string.len);
-
-		error_context_stack = &callback;
-		interval = DatumGetIntervalP(DirectFunctionCall3(interval_in,
-														 CStringGetDatum(str),
-														 ObjectIdGetDatum(InvalidOid),
-														 Int32GetDatum(-1)));
-		error_context_stack = callback.previous;
-		if (interval->month == 0 && interval->day <= MAX_DURATION_DAYS &&
-			interval->time <= MAX_DURATION_DAYS * USECS_PER_DAY)
-			duration = interval->time + interval->day * USECS_PER_DAY;
-	}
+		duration = parse_interval(pnstrdup(value->val.string.val,
+										   value->val.string.len));
 	if (duration <= 0)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
