@@ -22,6 +22,7 @@
 #include "utils/jsonb.h"
 #include "utils/lsyscache.h"
 
+#include "args.h"
 #include "context.h"
 #include "cursor.h"
 #include "definition.h"
@@ -138,38 +139,36 @@ static PjStatement note_overrides = {
 	.argtypes = {INT4OID, BOOLOID},
 };
 
-static PjStatement drop_statements[] = {
-	{.sql = "DELETE FROM projector.projections WHERE projection_id = $1"},
-	{.sql = "DELETE FROM projector.projection_offsets WHERE projection_id = $1"},
-	{.sql = "DELETE FROM projector.projection_cursors WHERE projection_id = $1"},
-	{.sql = "DELETE FROM projector.apply_outbox WHERE projection_id = $1"},
-	{.sql = "DELETE FROM projector.projection_failures WHERE projection_id = $1"},
+#define DELETE_FROM(table) \
+	{ \
+		.sql = "DELETE FROM projector." table " WHERE projection_id = $1", \
+		.expect = SPI_OK_DELETE, \
+		.nargs = 1, \
+		.argtypes = {INT4OID}, \
+	}
+
+static PjStatement delete_projection = DELETE_FROM("projections");
+
+static PjStatement delete_rows[] = {
+	DELETE_FROM("projection_offsets"),
+	DELETE_FROM("projection_cursors"),
+	DELETE_FROM("apply_outbox"),
+	DELETE_FROM("projection_failures"),
 };
 
-/* ---- arguments ---- */
-
-static char *
-required_text(FunctionCallInfo fcinfo, int argno, const char *name)
+/*
+ * Change the registry's row of a projection.  A transaction with an old
+ * snapshot may not find it.
+ */
+static void
+update_registry(PjStatement *stmt, Datum *values, const char *nulls)
 {
-	if (PG_ARGISNULL(argno))
+	if (pj_execute(stmt, values, nulls) != 1)
 		ereport(ERROR,
-				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				errmsg("%s must not be null", name));
-	return text_to_cstring(PG_GETARG_TEXT_PP(argno));
-}
-
-/* A tenant, or 0 for all. */
-static Datum
-tenant_argument(FunctionCallInfo fcinfo, int argno)
-{
-	if (PG_ARGISNULL(argno))
-		return (Datum) 0;
-	if (VARSIZE_ANY_EXHDR(PG_GETARG_TEXT_PP(argno)) == 0)
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("tenant_id must not be empty"),
-				errhint("Use null for all tenants."));
-	return PG_GETARG_DATUM(argno);
+				errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				errmsg("could not serialize access to the registry"),
+				errdetail("The projection has been created or changed since this transaction began."),
+				errhint("The transaction might succeed if retried."));
 }
 
 /* ---- create ---- */
@@ -221,30 +220,25 @@ only_handler(FunctionCallInfo fcinfo)
 static void
 read_create_arguments(FunctionCallInfo fcinfo, PjDefinition *definition)
 {
-	definition->name = required_text(fcinfo, 0, "name");
+	definition->name = pj_required_name(fcinfo, 0, "name");
 	definition->handler = only_handler(fcinfo);
-	definition->targets = PG_ARGISNULL(5) ? (Datum) 0 : PG_GETARG_DATUM(5);
-	if (strcmp(required_text(fcinfo, 6, "key"), "aggregate_id") != 0)
+	definition->targets = pj_optional(fcinfo, 5);
+	if (strcmp(pj_required_name(fcinfo, 6, "key"), "aggregate_id") != 0)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("key can be chosen for folds only"),
 				errhint("A handler finds its rows itself: leave key out."));
-	definition->event_types = PG_ARGISNULL(7) ? (Datum) 0 : PG_GETARG_DATUM(7);
-	definition->mode = pj_mode(required_text(fcinfo, 8, "mode"));
+	definition->event_types = pj_optional(fcinfo, 7);
+	definition->mode = pj_mode(pj_required_name(fcinfo, 8, "mode"));
 	definition->ordering = PG_ARGISNULL(9) ? "aggregate" :
 		text_to_cstring(PG_GETARG_TEXT_PP(9));
-	if (strcmp(required_text(fcinfo, 10, "source"), "events") != 0)
+	if (strcmp(pj_required_name(fcinfo, 10, "source"), "events") != 0)
 		ereport(ERROR,
 				errcode(ERRCODE_UNDEFINED_OBJECT),
 				errmsg("source \"%s\" does not exist",
 					   text_to_cstring(PG_GETARG_TEXT_PP(10))),
 				errhint("The only source is \"events\"."));
-	if (PG_ARGISNULL(11))
-		ereport(ERROR,
-				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				errmsg("options must not be null"),
-				errhint("Use '{}' for none."));
-	definition->options = PG_GETARG_JSONB_P(11);
+	definition->options = DatumGetJsonbP(pj_required(fcinfo, 11, "options"));
 }
 
 static void
@@ -411,15 +405,13 @@ projector_alter(PG_FUNCTION_ARGS)
 {
 	PjProjection *projection;
 	PjDefinition definition;
+	Jsonb	   *changes;
 	Datum		values[5];
 	PjContext	saved;
 
 	pj_refuse_in_user_code("projector_alter");
-	if (PG_ARGISNULL(1))
-		ereport(ERROR,
-				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				errmsg("changes must not be null"));
-	projection = pj_projection_own(required_text(fcinfo, 0, "name"),
+	changes = DatumGetJsonbP(pj_required(fcinfo, 1, "changes"));
+	projection = pj_projection_own(pj_required_name(fcinfo, 0, "name"),
 								   ExclusiveLock);
 	definition = (PjDefinition)
 	{
@@ -431,7 +423,7 @@ projector_alter(PG_FUNCTION_ARGS)
 			.ordering = projection->ordering,
 			.options = projection->options_json,
 	};
-	read_changes(&definition, PG_GETARG_JSONB_P(1));
+	read_changes(&definition, changes);
 	pj_definition_check(&definition, pj_projection_owner(projection));
 
 	values[0] = Int32GetDatum(projection->id);
@@ -440,8 +432,8 @@ projector_alter(PG_FUNCTION_ARGS)
 	values[3] = definition.event_types;
 	values[4] = JsonbPGetDatum(definition.options);
 	pj_enter_internal(&saved);
-	pj_execute(&update_definition, values,
-			   definition.event_types ? NULL : "   n ");
+	update_registry(&update_definition, values,
+					definition.event_types ? NULL : "   n ");
 	pj_leave_internal(&saved);
 
 	PG_RETURN_VOID();
@@ -464,7 +456,7 @@ set_mode_for_all(const PjProjection *projection, PjMode mode)
 
 	if (switched_on)
 		pj_execute(&switch_cursors, values, NULL);
-	pj_execute(&set_mode, values, NULL);
+	update_registry(&set_mode, values, NULL);
 }
 
 /* Change one tenant's mode; null removes the one it has. */
@@ -484,14 +476,14 @@ set_mode_for_tenant(PjProjection *projection, Datum tenant, const char *mode)
 	pj_execute(&set_tenant_mode, values, mode ? NULL : "  n ");
 
 	values[1] = BoolGetDatum(switched_on);
-	pj_execute(&note_overrides, values, NULL);
+	update_registry(&note_overrides, values, NULL);
 }
 
 /* See the install script. */
 Datum
 projector_set_mode(PG_FUNCTION_ARGS)
 {
-	Datum		tenant = tenant_argument(fcinfo, 2);
+	Datum		tenant = pj_optional_text(fcinfo, 2, "tenant_id");
 	const char *mode = PG_ARGISNULL(1) ? NULL :
 		text_to_cstring(PG_GETARG_TEXT_PP(1));
 	PjProjection *projection;
@@ -504,7 +496,7 @@ projector_set_mode(PG_FUNCTION_ARGS)
 				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				errmsg("mode must not be null"),
 				errhint("With a tenant_id, null removes the tenant's own mode."));
-	projection = pj_projection_own(required_text(fcinfo, 0, "name"),
+	projection = pj_projection_own(pj_required_name(fcinfo, 0, "name"),
 								   ExclusiveLock);
 	if (mode)
 		pj_definition_check_mode(projection->name, pj_mode(mode),
@@ -533,7 +525,7 @@ set_paused(const PjProjection *projection, bool paused, Datum by, Datum reason)
 		nulls[2] = 'n';
 	if (reason == 0)
 		nulls[3] = 'n';
-	pj_execute(&pause_all, values, nulls);
+	update_registry(&pause_all, values, nulls);
 }
 
 static void
@@ -542,21 +534,21 @@ note_tenant_overrides(const PjProjection *projection)
 	Datum		values[2] = {Int32GetDatum(projection->id),
 	BoolGetDatum(false)};
 
-	pj_execute(&note_overrides, values, NULL);
+	update_registry(&note_overrides, values, NULL);
 }
 
 /* See the install script. */
 Datum
 projector_pause(PG_FUNCTION_ARGS)
 {
-	Datum		tenant = tenant_argument(fcinfo, 1);
-	Datum		reason = PG_ARGISNULL(2) ? (Datum) 0 : PG_GETARG_DATUM(2);
+	Datum		tenant = pj_optional_text(fcinfo, 1, "tenant_id");
+	Datum		reason = pj_optional(fcinfo, 2);
 	Datum		by = CStringGetTextDatum(GetUserNameFromId(GetUserId(), false));
 	PjProjection *projection;
 	PjContext	saved;
 
 	pj_refuse_in_user_code("projector_pause");
-	projection = pj_projection_own(required_text(fcinfo, 0, "name"),
+	projection = pj_projection_own(pj_required_name(fcinfo, 0, "name"),
 								   ExclusiveLock);
 	pj_enter_internal(&saved);
 	if (tenant)
@@ -578,12 +570,12 @@ projector_pause(PG_FUNCTION_ARGS)
 Datum
 projector_resume(PG_FUNCTION_ARGS)
 {
-	Datum		tenant = tenant_argument(fcinfo, 1);
+	Datum		tenant = pj_optional_text(fcinfo, 1, "tenant_id");
 	PjProjection *projection;
 	PjContext	saved;
 
 	pj_refuse_in_user_code("projector_resume");
-	projection = pj_projection_own(required_text(fcinfo, 0, "name"),
+	projection = pj_projection_own(pj_required_name(fcinfo, 0, "name"),
 								   ExclusiveLock);
 	pj_enter_internal(&saved);
 	if (tenant)
@@ -611,19 +603,13 @@ projector_drop(PG_FUNCTION_ARGS)
 	PjContext	saved;
 
 	pj_refuse_in_user_code("projector_drop");
-	projection = pj_projection_own(required_text(fcinfo, 0, "name"),
+	projection = pj_projection_own(pj_required_name(fcinfo, 0, "name"),
 								   ExclusiveLock);
 	values[0] = Int32GetDatum(projection->id);
 	pj_enter_internal(&saved);
-	for (int i = 0; i < lengthof(drop_statements); i++)
-	{
-		PjStatement *stmt = &drop_statements[i];
-
-		stmt->expect = SPI_OK_DELETE;
-		stmt->nargs = 1;
-		stmt->argtypes[0] = INT4OID;
-		pj_execute(stmt, values, NULL);
-	}
+	update_registry(&delete_projection, values, NULL);
+	for (int i = 0; i < lengthof(delete_rows); i++)
+		pj_execute(&delete_rows[i], values, NULL);
 	pj_leave_internal(&saved);
 
 	PG_RETURN_VOID();

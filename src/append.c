@@ -21,6 +21,7 @@
 #include "utils/jsonb.h"
 #include "utils/uuid.h"
 
+#include "args.h"
 #include "context.h"
 #include "errcodes.h"
 #include "options.h"
@@ -206,25 +207,6 @@ append_as_owner(const PjNewEvents *events, int64 expected)
 
 /* ---- arguments ---- */
 
-static void
-require_argument(FunctionCallInfo fcinfo, int argno, const char *name)
-{
-	if (PG_ARGISNULL(argno))
-		ereport(ERROR,
-				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				errmsg("%s must not be null", name));
-}
-
-static void
-require_text(FunctionCallInfo fcinfo, int argno, const char *name)
-{
-	require_argument(fcinfo, argno, name);
-	if (VARSIZE_ANY_EXHDR(PG_GETARG_TEXT_PP(argno)) == 0)
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("%s must not be empty", name));
-}
-
 static int64
 get_expected_version(FunctionCallInfo fcinfo, int argno)
 {
@@ -253,18 +235,12 @@ projector_append(PG_FUNCTION_ARGS)
 		.event_types = &event_type,.payloads = &payload,
 	.metadatas = &metadata};
 
-	require_text(fcinfo, 0, "tenant_id");
-	require_text(fcinfo, 1, "aggregate_id");
-	require_text(fcinfo, 2, "event_type");
-	require_argument(fcinfo, 3, "payload");
-	require_argument(fcinfo, 5, "metadata");
-
-	events.tenant = PG_GETARG_DATUM(0);
-	events.aggregate = PG_GETARG_DATUM(1);
-	event_type = PG_GETARG_DATUM(2);
-	payload = PG_GETARG_DATUM(3);
-	metadata = PG_GETARG_DATUM(5);
-	event_id = PG_ARGISNULL(6) ? (Datum) 0 : PG_GETARG_DATUM(6);
+	events.tenant = pj_required_text(fcinfo, 0, "tenant_id");
+	events.aggregate = pj_required_text(fcinfo, 1, "aggregate_id");
+	event_type = pj_required_text(fcinfo, 2, "event_type");
+	payload = pj_required(fcinfo, 3, "payload");
+	metadata = pj_required(fcinfo, 5, "metadata");
+	event_id = pj_optional(fcinfo, 6);
 
 	PG_RETURN_INT64(append_as_owner(&events, get_expected_version(fcinfo, 4)));
 }
@@ -408,12 +384,9 @@ projector_append_batch(PG_FUNCTION_ARGS)
 	Jsonb	   *array;
 	int			n;
 
-	require_text(fcinfo, 0, "tenant_id");
-	require_text(fcinfo, 1, "aggregate_id");
-	require_argument(fcinfo, 2, "events");
-	events.tenant = PG_GETARG_DATUM(0);
-	events.aggregate = PG_GETARG_DATUM(1);
-	array = PG_GETARG_JSONB_P(2);
+	events.tenant = pj_required_text(fcinfo, 0, "tenant_id");
+	events.aggregate = pj_required_text(fcinfo, 1, "aggregate_id");
+	array = DatumGetJsonbP(pj_required(fcinfo, 2, "events"));
 	if (!JB_ROOT_IS_ARRAY(array) || JB_ROOT_IS_SCALAR(array))
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),

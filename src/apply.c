@@ -29,6 +29,7 @@
 #include "compat.h"
 
 #include "utils/builtins.h"
+#include "utils/memutils.h"
 
 #include "apply.h"
 #include "errcodes.h"
@@ -38,7 +39,10 @@
 #include "outbox.h"
 #include "subxact.h"
 
-/* Given events take at most this many earlier ones of their aggregate along. */
+/*
+ * Given events and claimed items take at most this many earlier events of
+ * their aggregate along at a time.
+ */
 #define MAX_BACKLOG			32
 
 /* After two errors, events are applied in pieces of this size. */
@@ -95,6 +99,9 @@ given_suffice(const PjApply *apply, const PjOffset *offsets)
 
 	if (apply->ngiven == 0)
 		return false;
+	for (int i = 0; i < apply->nranges; i++)
+		if (offsets[i].busy)
+			return false;
 	for (int i = 0; i < apply->ngiven; i++)
 	{
 		const PjEvent *event = &apply->given[i];
@@ -121,18 +128,19 @@ load_events(Batch *batch)
 	batch->nevents = apply->ngiven;
 	if (!given_suffice(apply, batch->offsets))
 	{
-		int			limit = apply->limit;
-
-		if (has_given(apply))
-			limit = apply->ngiven + apply->nranges * (MAX_BACKLOG + 1);
 		for (int i = 0; i < apply->nranges; i++)
-			apply->ranges[i].after = batch->offsets[i].last;
+		{
+			PjRange    *range = &apply->ranges[i];
+
+			range->after = batch->offsets[i].last;
+			range->max = batch->offsets[i].busy ? 0 :
+				range->own + MAX_BACKLOG + 1;
+		}
 		batch->nevents = pj_source_load(pair->tenant, apply->ranges,
 										apply->nranges,
 										batch->projection->event_types,
-										limit, &events);
+										&events);
 		batch->loaded = true;
-		apply->incomplete = (batch->nevents == limit);
 	}
 
 	batch->events = palloc(sizeof(PjEvent *) * Max(batch->nevents, 1));
@@ -161,6 +169,8 @@ cut_slices(Batch *batch)
 			batch->slice_of[at++] = i;
 		slice->end = slice->loaded_end = at;
 		slice->applied_end = slice->first;
+		if (batch->loaded && at - slice->first == batch->apply->ranges[i].max)
+			batch->apply->incomplete = true;
 	}
 	Assert(at == batch->nevents);
 }
@@ -198,6 +208,8 @@ short_backlog(const Batch *batch, int s)
 	const PjRange *range = &batch->apply->ranges[s];
 	int			own = slice->first;
 
+	if (range->upto <= slice->offset->last)
+		return true;			/* all have been applied */
 	while (own < slice->end &&
 		   pj_event_sequence(batch->events[own]) < range->from)
 		own++;
@@ -206,19 +218,49 @@ short_backlog(const Batch *batch, int s)
 		pj_event_sequence(batch->events[slice->end - 1]) == range->upto;
 }
 
+/* Is it one of the events that are just being appended? */
+static bool
+is_new(const Batch *batch, int i)
+{
+	const PjApply *apply = batch->apply;
+
+	return (apply->driver == PJ_BY_APPEND ||
+			apply->driver == PJ_BY_STRICT_APPEND) &&
+		pj_event_sequence(batch->events[i]) >=
+		apply->ranges[batch->slice_of[i]].from;
+}
+
+/* Find the events' items.  New events have none. */
+static void
+look_at_items(Batch *batch)
+{
+	PjEvent   **old = palloc(sizeof(PjEvent *) * Max(batch->nevents, 1));
+	int		   *place = palloc(sizeof(int) * Max(batch->nevents, 1));
+	PjItem	   *items;
+	int			n = 0;
+
+	batch->items = palloc0(sizeof(PjItem) * Max(batch->nevents, 1));
+	for (int i = 0; i < batch->nevents; i++)
+	{
+		if (is_new(batch, i))
+			continue;
+		old[n] = batch->events[i];
+		place[n++] = i;
+	}
+	if (n == 0)
+		return;
+	items = palloc(sizeof(PjItem) * n);
+	pj_outbox_look(batch->projection->id, old, n, items);
+	for (int i = 0; i < n; i++)
+		batch->items[place[i]] = items[i];
+}
+
 /* End each slice before the first event that may not be applied. */
 static void
 cut_blocked(Batch *batch)
 {
 	PjApply    *apply = batch->apply;
 
-	/* New events that follow upon the offset have no items. */
-	batch->items = palloc0(sizeof(PjItem) * Max(batch->nevents, 1));
-	if (!batch->loaded && apply->driver != PJ_BY_LOG)
-		return;
-
-	pj_outbox_look(batch->projection->id, batch->events, batch->nevents,
-				   batch->items);
 	for (int s = 0; s < batch->nslices; s++)
 	{
 		Slice	   *slice = &batch->slices[s];
@@ -226,7 +268,7 @@ cut_blocked(Batch *batch)
 
 		while (i < slice->end && may_apply(batch, i))
 			i++;
-		slice->stopped = i < slice->end;
+		slice->stopped = i < slice->end || slice->offset->busy;
 
 		/*
 		 * Given events take their aggregate's backlog along only if that is
@@ -250,19 +292,9 @@ cut_blocked(Batch *batch)
 static void
 mark_replays(Batch *batch)
 {
-	const PjApply *apply = batch->apply;
-	bool		append = has_given(apply) && apply->driver != PJ_BY_LOG;
-
 	for (int i = 0; i < batch->nevents; i++)
-	{
-		PjEvent    *event = batch->events[i];
-
-		if (batch->items[i].status != PJ_NO_ROW)
-			event->replay = batch->items[i].replay;
-		else
-			event->replay = !append || pj_event_sequence(event) <
-				apply->ranges[batch->slice_of[i]].from;
-	}
+		batch->events[i]->replay = batch->items[i].status != PJ_NO_ROW ?
+			batch->items[i].replay : !is_new(batch, i);
 }
 
 /* ---- applying ---- */
@@ -303,6 +335,27 @@ check_event(Batch *batch, int i)
 	pj_source_check_hash(event);
 }
 
+/* Check events that have been read from the log, each in memory of its own. */
+static void
+check_events(Batch *batch, PjWork *work)
+{
+	MemoryContext context,
+				caller;
+
+	if (!batch->loaded && batch->apply->driver != PJ_BY_LOG)
+		return;
+	context = AllocSetContextCreate(CurrentMemoryContext, "projector check",
+									ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(context);
+	for (work->at = work->lo; work->at < work->hi; work->at++)
+	{
+		check_event(batch, work->at);
+		MemoryContextReset(context);
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+}
+
 /* Move the offsets behind events lo .. hi - 1. */
 static bool
 move_offsets(Batch *batch, int lo, int hi)
@@ -327,6 +380,7 @@ typedef struct Piece
 {
 	Batch	   *batch;
 	PjWork		work;
+	volatile bool moving;		/* its offsets are being moved */
 } Piece;
 
 static void
@@ -339,6 +393,7 @@ init_piece(Piece *piece, Batch *batch, int lo, int hi)
 	piece->work.lo = lo;
 	piece->work.hi = hi;
 	piece->work.at = lo;
+	piece->moving = false;
 }
 
 /*
@@ -351,14 +406,12 @@ run_piece(void *arg)
 	Batch	   *batch = piece->batch;
 	PjWork	   *work = &piece->work;
 
-	if (batch->loaded || batch->apply->driver == PJ_BY_LOG)
-	{
-		for (work->at = work->lo; work->at < work->hi; work->at++)
-			check_event(batch, work->at);
-	}
+	check_events(batch, work);
 	work->at = work->lo;
+	piece->moving = true;
 	if (!move_offsets(batch, work->lo, work->hi))
 		return false;
+	piece->moving = false;
 	batch->kind->apply(work);
 	return true;
 }
@@ -377,7 +430,9 @@ try_events(Batch *batch, int lo, int hi, int *failed_at)
 
 	init_piece(&piece, batch, lo, hi);
 	error = pj_subtransaction(run_piece, &piece, &kept);
-	if (error && !pj_failure_swallowed(error))
+	if (error && piece.moving && pj_failure_transient(error))
+		error = NULL;			/* not the event's: somebody is in the way */
+	else if (error && (piece.moving || !pj_failure_swallowed(error)))
 		ReThrowError(error);
 	batch->apply->conflict = !error && !kept;
 	*failed_at = piece.work.at;
@@ -497,7 +552,7 @@ settle_applied(Batch *batch)
 
 			if (batch->items[i].status != PJ_NO_ROW)
 				gone[ngone++] = log_seq;
-			if (batch->loaded || batch->apply->driver == PJ_BY_LOG)
+			if (!is_new(batch, i))
 				closed[nclosed++] = log_seq;
 		}
 	}
@@ -698,6 +753,7 @@ pj_apply(PjApply *apply)
 					apply->nranges);
 	load_events(&batch);
 	cut_slices(&batch);
+	look_at_items(&batch);
 	cut_blocked(&batch);
 	mark_replays(&batch);
 
@@ -705,10 +761,10 @@ pj_apply(PjApply *apply)
 		apply_strictly(&batch);
 	else
 		apply_slices(&batch);
-	if (apply->conflict)
-		return;
 
 	settle_applied(&batch);
+	if (apply->conflict)
+		return;
 	settle_unqueued(&batch);
 	settle_claims(&batch);
 	settle_held(&batch);

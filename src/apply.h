@@ -31,7 +31,6 @@ typedef struct PjApply
 	int			ngiven;
 	PjClaim    *claims;			/* the ranges' items, if they come from some */
 	int			nclaims;
-	int			limit;			/* events in all */
 	int64		retry;			/* PJ_BY_RETRY: the event's sequence number */
 
 	/* what became of it */

@@ -213,6 +213,13 @@ capture_for(PjProjection *projection, PjEvent *events, int n)
 		if (pj_projection_wants(projection, &events[i]))
 			left[nleft++] = events[i];
 
+	/* Unless a tenant has a mode of its own they need no telling apart. */
+	if (projection->mode == PJ_ASYNC && !projection->overrides && nleft > 0)
+	{
+		enqueue(projection, left, nleft);
+		return;
+	}
+
 	while (nleft > 0)
 	{
 		Datum		tenant = pj_event_tenant(&left[0]);

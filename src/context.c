@@ -22,6 +22,7 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_namespace.h"
 #include "executor/spi.h"
+#include "fmgr.h"
 #include "miscadmin.h"
 #include "tcop/cmdtag.h"
 #include "tcop/utility.h"
@@ -29,6 +30,8 @@
 #include "utils/syscache.h"
 
 #include "context.h"
+
+PG_FUNCTION_INFO_V1(projector_is_replay);
 
 static const PjUserCode *running = NULL;
 static ProcessUtility_hook_type next_process_utility = NULL;
@@ -120,6 +123,13 @@ pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg)
 
 	AtEOXact_GUC(false, saved.guc_level);
 	SetUserIdAndSecContext(saved.userid, saved.sec_context);
+}
+
+/* See the install script. */
+Datum
+projector_is_replay(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(running != NULL && running->replay);
 }
 
 /* The projection's code that is running, or NULL. */

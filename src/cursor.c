@@ -117,7 +117,8 @@ pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
 	pj_key_text(&keys[1], 2, tenant);
 	pj_fetch_begin(&fetch, PJ_CURSORS, snapshot, 2, keys);
 	tuple = pj_fetch_next(&fetch, ForwardScanDirection);
-	if (HeapTupleIsValid(tuple))
+	pair->exists = HeapTupleIsValid(tuple);
+	if (pair->exists)
 		read_row(tuple, RelationGetDescr(fetch.heap), pair);
 	pj_fetch_end(&fetch);
 	UnregisterSnapshot(snapshot);
@@ -125,11 +126,11 @@ pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
 
 /* Make the cursors of all tenants in the log that have none. */
 void
-pj_cursors_start(const PjProjection *projection)
+pj_cursors_start(int32 projection_id)
 {
 	Datum	   *tenants;
 	int			n = pj_source_tenants(&tenants);
-	Datum		values[2] = {Int32GetDatum(projection->id),
+	Datum		values[2] = {Int32GetDatum(projection_id),
 	pj_text_array(tenants, n)};
 
 	pj_execute(&insert_missing, values, NULL);

@@ -19,10 +19,11 @@ typedef struct PjPair
 	int64		run_id;			/* of the active run, or 0 */
 	int64		last_log_seq;
 	bool		replaying;		/* the log is to be read up to the handover */
+	bool		exists;			/* there is a row */
 } PjPair;
 
 extern void pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant);
-extern void pj_cursors_start(const PjProjection *projection);
+extern void pj_cursors_start(int32 projection_id);
 extern int	pj_cursors_behind(const PjProjection *projection, Datum **tenants);
 extern void pj_cursor_move(const PjPair *pair, int64 log_seq, bool live,
 						   int64 applied, int64 failed);

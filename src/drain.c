@@ -20,11 +20,13 @@
 #include "access/xact.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "nodes/pg_list.h"
 #include "storage/lockdefs.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
 #include "apply.h"
+#include "args.h"
 #include "context.h"
 #include "cursor.h"
 #include "guc.h"
@@ -56,54 +58,95 @@ typedef struct DrainPair
 
 typedef struct Drain
 {
-	DrainPair	pairs[MAX_PAIRS];
-	int			npairs;
+	List	   *pairs;			/* of DrainPair: those with something to do */
+	int			entered;		/* how many of them we have entered */
 	int64		left;			/* events still allowed */
 	MemoryContext batch;		/* reset after each batch */
 } Drain;
 
 static PjStatement set_handover = {
 	.sql = "UPDATE projector.projections SET handover_log_seq = $2"
-	" WHERE projection_id = $1 AND handover_log_seq IS NULL",
+	" WHERE projection_id = $1 AND xmin = $3",
 	.expect = SPI_OK_UPDATE,
-	.nargs = 2,
-	.argtypes = {INT4OID, INT8OID},
+	.nargs = 3,
+	.argtypes = {INT4OID, INT8OID, XIDOID},
 };
 
 /* ---- handover ---- */
 
-/*
- * Note the position up to which events are read from the log.  Returns false
- * if that cannot be known yet.
- */
 static bool
-hand_over(PjProjection *projection)
+needs_handover(const PjProjection *projection)
 {
-	int32		id = projection->id;
-	TransactionId version = projection->version;
-	Datum		values[2] = {Int32GetDatum(id)};
+	return !projection->dormant && !projection->handed_over &&
+		(projection->mode != PJ_OFF || projection->overrides) &&
+		!TransactionIdIsCurrentTransactionId(projection->version);
+}
 
-	if (TransactionIdIsCurrentTransactionId(version))
-		return false;
+/* A projection about to be handed over, as it was before we waited. */
+typedef struct Handover
+{
+	int32		id;
+	TransactionId version;
+} Handover;
 
-	/* With the lock, the change of the projection is known to be out. */
-	if (!pj_lock_projection(id, ShareLock, false))
-		return false;
-	projection = pj_projection_by_id(id);
-	if (projection == NULL || projection->version != version)
-		return false;
+/*
+ * Those of the drained projections that need a handover, locked.  With the
+ * lock, the last change of the projection is known to be out: who starts
+ * writing from now on goes by it.
+ */
+static int
+begin_handovers(const int32 *ids, int n, Handover *handovers)
+{
+	int			count = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		PjProjection *projection = pj_projection_by_id(ids[i]);
+
+		if (projection == NULL || !needs_handover(projection) ||
+			!pj_lock_projection(ids[i], ShareLock, false))
+			continue;
+		projection = pj_projection_by_id(ids[i]);
+		if (projection == NULL || !needs_handover(projection))
+			continue;
+		handovers[count].id = projection->id;
+		handovers[count++].version = projection->version;
+	}
+	return count;
+}
+
+/*
+ * Note the position up to which events are read from the log, for all
+ * projections that have none.  Nothing happens to one that has been changed
+ * again while we waited.
+ */
+static void
+hand_over(const int32 *ids, int n)
+{
+	Handover   *handovers = palloc(sizeof(Handover) * Max(n, 1));
+	int64		last;
+
+	n = begin_handovers(ids, n, handovers);
+	if (n == 0)
+		return;
 	if (!pj_tail_writers_gone(pj_tail_wait))
 	{
 		ereport(NOTICE,
 				errmsg("projection \"%s\" is not drained yet",
-					   projection->name),
+					   pj_projection_by_id(handovers[0].id)->name),
 				errdetail("Transactions that append events were open when it was created, reset or switched on, and still are."));
-		return false;
+		return;
 	}
-	values[1] = Int64GetDatum(pj_tail_last_log_seq());
-	pj_execute(&set_handover, values, NULL);
-	pj_cursors_start(projection);
-	return true;
+	last = pj_tail_last_log_seq();
+	for (int i = 0; i < n; i++)
+	{
+		Datum		values[3] = {Int32GetDatum(handovers[i].id),
+			Int64GetDatum(last),
+		TransactionIdGetDatum(handovers[i].version)};
+
+		if (pj_execute(&set_handover, values, NULL) == 1)
+			pj_cursors_start(handovers[i].id);
+	}
 }
 
 /* ---- batches ---- */
@@ -158,7 +201,6 @@ read_queue(PjPair *pair, DrainPair *dp, int limit)
 	PjApply		apply = {
 		.pair = pair,
 		.driver = PJ_BY_QUEUE,
-		.limit = limit,
 	};
 
 	apply.nclaims = pj_outbox_claim(pair->projection->id, pair->tenant, limit,
@@ -173,85 +215,84 @@ read_queue(PjPair *pair, DrainPair *dp, int limit)
 static bool
 is_drained(const PjPair *pair)
 {
-	return pair->mode != PJ_OFF && !pair->paused && pair->run_id == 0;
+	return pair->mode != PJ_OFF && !pair->paused && pair->run_id == 0 &&
+		(pair->projection->handed_over || !pair->replaying);
+}
+
+/*
+ * Take a pair's locks, unless we have enough of them.  One that is being
+ * drained by somebody else is passed over.
+ */
+static bool
+enter_pair(Drain *drain, DrainPair *dp)
+{
+	if (dp->entered)
+		return true;
+	if (drain->entered == MAX_PAIRS ||
+		!pj_lock_pair(dp->projection_id, dp->tenant, ShareLock, false) ||
+		!pj_lock_driver(dp->projection_id, dp->tenant, false))
+		return false;
+	drain->entered++;
+	dp->entered = true;
+	return true;
 }
 
 /* One batch of a pair.  Returns whether anything was done. */
 static bool
-drain_batch(DrainPair *dp, int64 left)
+drain_batch(Drain *drain, DrainPair *dp)
 {
-	PjProjection *projection = pj_projection_by_id(dp->projection_id);
 	PjPair		pair;
 	int			limit;
 
-	if (!dp->entered)
-	{
-		if (projection == NULL ||
-			!pj_lock_projection(dp->projection_id, ShareLock, false) ||
-			!pj_lock_pair(dp->projection_id, dp->tenant, ShareLock, false) ||
-			!pj_lock_driver(dp->projection_id, dp->tenant, false))
-			return false;
-		dp->entered = true;
-		projection = pj_projection_by_id(dp->projection_id);
-		if (projection == NULL)
-			return false;
-	}
-
-	pj_pair_look(&pair, projection, dp->tenant);
+	if (!enter_pair(drain, dp))
+		return false;
+	pj_pair_look(&pair, pj_projection_by_id(dp->projection_id), dp->tenant);
 	if (!is_drained(&pair))
 		return false;
-	limit = Min(projection->options.batch_size, left);
-	if (!pair.replaying)
-		return read_queue(&pair, dp, limit);
-	return projection->handed_over && read_log(&pair, dp, limit);
+	limit = Min(pair.projection->options.batch_size, drain->left);
+	return pair.replaying ? read_log(&pair, dp, limit) :
+		read_queue(&pair, dp, limit);
 }
 
 /* ---- the loop ---- */
 
-/* Take a pair in, unless there are enough or it would not be drained. */
 static void
 add_pair(Drain *drain, PjProjection *projection, Datum tenant)
 {
-	DrainPair  *dp = &drain->pairs[drain->npairs];
 	PjPair		pair;
+	DrainPair  *dp;
 
-	if (drain->npairs == MAX_PAIRS)
-		return;
-	for (int i = 0; i < drain->npairs; i++)
-		if (drain->pairs[i].projection_id == projection->id &&
-			pj_text_equal(drain->pairs[i].tenant, tenant))
-			return;
 	pj_pair_look(&pair, projection, tenant);
 	if (!is_drained(&pair))
 		return;
+	dp = palloc0(sizeof(DrainPair));
 	dp->projection_id = projection->id;
 	dp->tenant = tenant;
-	drain->npairs++;
+	drain->pairs = lappend(drain->pairs, dp);
 }
 
 /* Find the pairs of a projection that have something to do. */
 static void
-add_pairs(Drain *drain, PjProjection *projection, Datum tenant)
+add_pairs(Drain *drain, int32 projection_id, Datum tenant)
 {
+	PjProjection *projection;
 	Datum	   *tenants;
 	int			n;
 
-	if (projection->dormant)
+	/* Once we have the lock it stays as it is. */
+	if (!pj_lock_projection(projection_id, ShareLock, false))
 		return;
-	if (!projection->handed_over &&
-		(projection->mode != PJ_OFF || projection->overrides))
-	{
-		int32		id = projection->id;
-
-		hand_over(projection);
-		projection = pj_projection_by_id(id);
-	}
+	projection = pj_projection_by_id(projection_id);
+	if (projection == NULL || projection->dormant)
+		return;
 
 	if (tenant != 0)
 	{
 		add_pair(drain, projection, tenant);
 		return;
 	}
+
+	/* a tenant may be in both lists: the second time it will be idle */
 	n = pj_cursors_behind(projection, &tenants);
 	for (int i = 0; i < n; i++)
 		add_pair(drain, projection, tenants[i]);
@@ -270,16 +311,18 @@ drain_pairs(Drain *drain)
 
 	while (busy)
 	{
+		ListCell   *cell;
+
 		busy = false;
-		for (int i = 0; i < drain->npairs; i++)
+		foreach(cell, drain->pairs)
 		{
-			DrainPair  *dp = &drain->pairs[i];
+			DrainPair  *dp = lfirst(cell);
 			int64		before = dp->applied;
 
 			if (dp->finished || drain->left <= 0)
 				continue;
 			CHECK_FOR_INTERRUPTS();
-			dp->finished = !drain_batch(dp, drain->left);
+			dp->finished = !drain_batch(drain, dp);
 			busy = busy || !dp->finished;
 			applied += dp->applied - before;
 			drain->left -= dp->applied - before;
@@ -299,10 +342,11 @@ move_cursors(Drain *drain)
 {
 	int64		tail;
 	bool		settled = pj_tail_settled(0, &tail);
+	ListCell   *cell;
 
-	for (int i = 0; i < drain->npairs; i++)
+	foreach(cell, drain->pairs)
 	{
-		DrainPair  *dp = &drain->pairs[i];
+		DrainPair  *dp = lfirst(cell);
 		PjPair		pair;
 		bool		follows;
 
@@ -311,23 +355,42 @@ move_cursors(Drain *drain)
 		pj_pair_look(&pair, pj_projection_by_id(dp->projection_id), dp->tenant);
 
 		/* Events that come while it is off leave no trace but in the log. */
-		follows = settled && !pair.replaying && pair.mode != PJ_OFF &&
-			tail > pair.last_log_seq;
+		follows = settled && pair.exists && !pair.replaying &&
+			pair.mode != PJ_OFF && tail > pair.last_log_seq;
 		if (follows || dp->applied + dp->failed > 0)
 			pj_cursor_move(&pair, follows ? tail : 0, false, dp->applied,
 						   dp->failed);
 	}
 }
 
+/* The projections to drain: all, or the one of that name. */
+static int
+drained_projections(const char *name, int32 **ids)
+{
+	PjProjection *projections;
+	int			n = pj_projections(&projections);
+
+	if (name != NULL)
+	{
+		projections = pj_projection_find(name);
+		pj_refuse_dormant(projections);
+		n = 1;
+	}
+	*ids = palloc(sizeof(int32) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+		(*ids)[i] = projections[i].id;
+	return n;
+}
+
 /* See the install script. */
 Datum
 projector_drain(PG_FUNCTION_ARGS)
 {
+	Datum		name = pj_optional_text(fcinfo, 0, "name");
+	Datum		tenant = pj_optional_text(fcinfo, 1, "tenant_id");
 	Drain	   *drain = palloc0(sizeof(Drain));
-	Datum		tenant = PG_ARGISNULL(1) ? (Datum) 0 : PG_GETARG_DATUM(1);
-	PjProjection *projections;
-	int			nprojections;
 	int32	   *ids;
+	int			n;
 	PjContext	saved;
 	int64		applied;
 
@@ -341,27 +404,13 @@ projector_drain(PG_FUNCTION_ARGS)
 	drain->batch = AllocSetContextCreate(CurrentMemoryContext,
 										 "projector batch",
 										 ALLOCSET_DEFAULT_SIZES);
+	n = drained_projections(name ? TextDatumGetCString(name) : NULL, &ids);
 
-	if (!PG_ARGISNULL(0))
-		pj_refuse_dormant(pj_projection_find(text_to_cstring(PG_GETARG_TEXT_PP(0))));
 	pj_enter_internal(&saved);
 	pj_outbox_sweep();
-
-	/* by id: handing over changes the registry */
-	nprojections = pj_projections(&projections);
-	ids = palloc(sizeof(int32) * Max(nprojections, 1));
-	for (int i = 0; i < nprojections; i++)
-		ids[i] = projections[i].id;
-	for (int i = 0; i < nprojections; i++)
-	{
-		PjProjection *projection = pj_projection_by_id(ids[i]);
-
-		if (projection != NULL &&
-			(PG_ARGISNULL(0) ||
-			 strcmp(projection->name,
-					text_to_cstring(PG_GETARG_TEXT_PP(0))) == 0))
-			add_pairs(drain, projection, tenant);
-	}
+	hand_over(ids, n);
+	for (int i = 0; i < n; i++)
+		add_pairs(drain, ids[i], tenant);
 	applied = drain_pairs(drain);
 	move_cursors(drain);
 	pj_leave_internal(&saved);
@@ -379,14 +428,14 @@ static const char *
 retry_item(PjPair *pair, Datum aggregate, int64 sequence_number)
 {
 	PjOffset	offset = {.aggregate = aggregate};
-	PjRange		range = {.aggregate = aggregate,.upto = sequence_number};
+	PjRange		range = {.aggregate = aggregate,.upto = sequence_number,
+	.own = pair->projection->options.batch_size};
 	PjClaim		claim;
 	DrainPair	dp = {0};
 	PjApply		apply = {
 		.pair = pair,
 		.driver = PJ_BY_RETRY,
 		.retry = sequence_number,
-		.limit = pair->projection->options.batch_size,
 		.ranges = &range,
 		.nranges = 1,
 		.claims = &claim,
@@ -426,23 +475,20 @@ retry_item(PjPair *pair, Datum aggregate, int64 sequence_number)
 Datum
 projector_retry(PG_FUNCTION_ARGS)
 {
+	char	   *name = pj_required_name(fcinfo, 0, "name");
+	Datum		tenant = pj_required_text(fcinfo, 1, "tenant_id");
+	Datum		aggregate = pj_required_text(fcinfo, 2, "aggregate_id");
+	int64		sequence = DatumGetInt64(pj_required(fcinfo, 3,
+													 "sequence_number"));
 	PjProjection *projection;
 	PjContext	saved;
 	PjPair		pair;
 	const char *result;
-	Datum		tenant;
 
-	for (int i = 0; i < 4; i++)
-		if (PG_ARGISNULL(i))
-			ereport(ERROR,
-					errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					errmsg("name, tenant_id, aggregate_id and sequence_number must not be null"));
 	pj_require_read_committed("projector_retry");
 	pj_refuse_in_user_code("projector_retry");
-	projection = pj_projection_own(text_to_cstring(PG_GETARG_TEXT_PP(0)),
-								   ShareLock);
+	projection = pj_projection_own(name, ShareLock);
 	pj_refuse_dormant(projection);
-	tenant = PG_GETARG_DATUM(1);
 
 	pj_enter_internal(&saved);
 	pj_lock_pair(projection->id, tenant, ShareLock, true);
@@ -454,7 +500,7 @@ projector_retry(PG_FUNCTION_ARGS)
 				errmsg("projection \"%s\" is off for tenant \"%s\"",
 					   projection->name, TextDatumGetCString(tenant)),
 				errhint("Switch it on with projector_set_mode."));
-	result = retry_item(&pair, PG_GETARG_DATUM(2), PG_GETARG_INT64(3));
+	result = retry_item(&pair, aggregate, sequence);
 	pj_leave_internal(&saved);
 
 	PG_RETURN_TEXT_P(cstring_to_text(result));

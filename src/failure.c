@@ -72,10 +72,11 @@ pj_failure_swallowed(const ErrorData *error)
 	}
 }
 
-static bool
-is_transient(int sqlerrcode)
+/* May this error go away by itself? */
+bool
+pj_failure_transient(const ErrorData *error)
 {
-	switch (ERRCODE_TO_CATEGORY(sqlerrcode))
+	switch (ERRCODE_TO_CATEGORY(error->sqlerrcode))
 	{
 		case ERRCODE_TRANSACTION_ROLLBACK:	/* class 40 */
 		case ERRCODE_INSUFFICIENT_RESOURCES:	/* 53 */
@@ -109,7 +110,7 @@ pj_failure_record(const PjProjection *projection, const PjEvent *event,
 	const PjOptions *options = &projection->options;
 	int			attempts = attempts_before + 1;
 	int			allowed = options->max_attempts *
-		(is_transient(error->sqlerrcode) ? TRANSIENT_FACTOR : 1);
+		(pj_failure_transient(error) ? TRANSIENT_FACTOR : 1);
 	bool		dead = attempts >= allowed;
 	const char *message = error->message ? error->message : "unknown error";
 	Datum		values[12] = {Int32GetDatum(projection->id),

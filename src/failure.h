@@ -10,6 +10,7 @@
 #include "projection.h"
 
 extern bool pj_failure_swallowed(const ErrorData *error);
+extern bool pj_failure_transient(const ErrorData *error);
 extern void pj_failure_record(const PjProjection *projection,
 							  const PjEvent *event, int attempts_before,
 							  const ErrorData *error);

@@ -65,17 +65,6 @@ pj_lock_projection(int32 projection_id, LOCKMODE mode, bool wait)
 	return acquire(&tag, mode, wait);
 }
 
-/* Give the lock back before the transaction's end. */
-void
-pj_unlock_projection(int32 projection_id, LOCKMODE mode)
-{
-	LOCKTAG		tag;
-
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, projection_id, 0,
-						 CLASS_PROJECTION);
-	LockRelease(&tag, mode, false);
-}
-
 bool
 pj_lock_pair(int32 projection_id, Datum tenant, LOCKMODE mode, bool wait)
 {

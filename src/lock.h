@@ -9,7 +9,6 @@
 #include "storage/lockdefs.h"
 
 extern bool pj_lock_projection(int32 projection_id, LOCKMODE mode, bool wait);
-extern void pj_unlock_projection(int32 projection_id, LOCKMODE mode);
 extern bool pj_lock_pair(int32 projection_id, Datum tenant, LOCKMODE mode,
 						 bool wait);
 extern bool pj_lock_pair_inline(int32 projection_id, Datum tenant, bool wait);

@@ -99,41 +99,47 @@ static PjStatement reset_aggregate = {
 	.argtypes = {INT4OID, TEXTOID, TEXTOID},
 };
 
-/* Look up offsets as they are now.  The caller has set the aggregates. */
+/*
+ * Look up an offset as it is now.  If a transaction that is still open has
+ * changed it, the offset is busy, and nothing else is known of it.
+ */
+static void
+load_offset(int32 projection_id, Datum tenant, PjOffset *offset)
+{
+	SnapshotData dirty;
+	ScanKeyData keys[3];
+	PjFetch		fetch;
+	HeapTuple	tuple;
+	bool		isnull;
+
+	InitDirtySnapshot(dirty);
+	pj_key_int4(&keys[0], 1, projection_id);
+	pj_key_text(&keys[1], 2, tenant);
+	pj_key_text(&keys[2], 3, offset->aggregate);
+	pj_fetch_begin(&fetch, PJ_OFFSETS, &dirty, 3, keys);
+	tuple = pj_fetch_next(&fetch, ForwardScanDirection);
+	offset->busy = HeapTupleIsValid(tuple) &&
+		(TransactionIdIsValid(dirty.xmin) || TransactionIdIsValid(dirty.xmax));
+	offset->exists = HeapTupleIsValid(tuple) && !offset->busy;
+	offset->row = NULL;
+	offset->last = 0;
+	if (offset->exists)
+	{
+		offset->row = heap_copytuple(tuple);
+		offset->last =
+			DatumGetInt64(heap_getattr(tuple, Anum_last_sequence_number,
+									   RelationGetDescr(fetch.heap),
+									   &isnull));
+	}
+	pj_fetch_end(&fetch);
+}
+
+/* Look up offsets.  The caller has set the aggregates. */
 void
 pj_offsets_load(int32 projection_id, Datum tenant, PjOffset *offsets, int n)
 {
-	Snapshot	snapshot;
-
-	CommandCounterIncrement();
-	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	for (int i = 0; i < n; i++)
-	{
-		PjOffset   *offset = &offsets[i];
-		ScanKeyData keys[3];
-		PjFetch		fetch;
-		HeapTuple	tuple;
-		bool		isnull;
-
-		pj_key_int4(&keys[0], 1, projection_id);
-		pj_key_text(&keys[1], 2, tenant);
-		pj_key_text(&keys[2], 3, offset->aggregate);
-		pj_fetch_begin(&fetch, PJ_OFFSETS, snapshot, 3, keys);
-		tuple = pj_fetch_next(&fetch, ForwardScanDirection);
-		offset->exists = HeapTupleIsValid(tuple);
-		offset->row = NULL;
-		offset->last = 0;
-		if (offset->exists)
-		{
-			offset->row = heap_copytuple(tuple);
-			offset->last =
-				DatumGetInt64(heap_getattr(tuple, Anum_last_sequence_number,
-										   RelationGetDescr(fetch.heap),
-										   &isnull));
-		}
-		pj_fetch_end(&fetch);
-	}
-	UnregisterSnapshot(snapshot);
+		load_offset(projection_id, tenant, &offsets[i]);
 }
 
 /* The new version of a row. */
@@ -165,7 +171,11 @@ insert_index_entries(Relation heap, TupleTableSlot *slot)
 	FreeExecutorState(estate);
 }
 
-/* Move an offset that has a row.  Returns false if it is outdated. */
+/*
+ * Move an offset that has a row.  Returns false if it is outdated.  The
+ * active snapshot is older than our look at the row, and keeps its place from
+ * being used for another.
+ */
 static bool
 update_row(Relation heap, const PjOffsetMove *move, HeapTuple row)
 {
@@ -176,6 +186,7 @@ update_row(Relation heap, const PjOffsetMove *move, HeapTuple row)
 	bool		update_indexes;
 	TM_Result	result;
 
+	Assert(ActiveSnapshotSet());
 	ExecStoreHeapTuple(moved_row(RelationGetDescr(heap), move, row), slot,
 					   true);
 	result = table_tuple_update(heap, &row->t_self, slot,

@@ -11,6 +11,7 @@
 typedef struct PjOffset
 {
 	Datum		aggregate;
+	bool		busy;			/* an open transaction has changed it */
 	bool		exists;			/* there is a row */
 	int64		last;			/* 0 if there is none */
 	HeapTuple	row;			/* a copy; NULL once it has been moved */

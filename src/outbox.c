@@ -332,6 +332,7 @@ pj_outbox_ranges(PjClaim *claims, int n, PjRange **ranges)
 			(*ranges)[nranges++].aggregate = pj_event_aggregate(event);
 		claims[i].range = nranges - 1;
 		(*ranges)[nranges - 1].upto = pj_event_sequence(event);
+		(*ranges)[nranges - 1].own++;
 	}
 	return nranges;
 }
@@ -390,10 +391,7 @@ pj_outbox_look(int32 projection_id, PjEvent *const *events, int n,
 	bool		isnull;
 
 	memset(items, 0, sizeof(PjItem) * n);
-	if (pj_execute(&look, values, NULL) == 0)
-		return;
-
-	places = palloc(sizeof(ItemPlace) * n);
+	places = palloc(sizeof(ItemPlace) * Max(n, 1));
 	for (int i = 0; i < n; i++)
 	{
 		places[i].log_seq = pj_event_log_seq(events[i]);
@@ -401,6 +399,12 @@ pj_outbox_look(int32 projection_id, PjEvent *const *events, int n,
 	}
 	qsort(places, n, sizeof(ItemPlace), compare_place);
 
+	/* lock first: what is read afterwards is what the lock protects */
+	pj_execute(&lock_rows, values, NULL);
+	for (int row = 0; row < SPI_processed; row++)
+		item_of_row(row, places, n)->claimed = true;
+
+	pj_execute(&look, values, NULL);
 	for (int row = 0; row < SPI_processed; row++)
 	{
 		PjItem	   *item = item_of_row(row, places, n);
@@ -411,10 +415,6 @@ pj_outbox_look(int32 projection_id, PjEvent *const *events, int n,
 		item->held = DatumGetBool(pj_result(row, 5, &isnull));
 		item->replay = DatumGetBool(pj_result(row, 6, &isnull));
 	}
-
-	pj_execute(&lock_rows, values, NULL);
-	for (int row = 0; row < SPI_processed; row++)
-		item_of_row(row, places, n)->claimed = true;
 }
 
 void

@@ -11,8 +11,8 @@
 
 #include "fmgr.h"
 #include "storage/lockdefs.h"
-#include "utils/builtins.h"
 
+#include "args.h"
 #include "context.h"
 #include "cursor.h"
 #include "lock.h"
@@ -94,8 +94,9 @@ reset_aggregate(const PjProjection *projection, Datum tenant, Datum aggregate)
 	range.upto = pj_source_last_subscribed(tenant, aggregate,
 										   projection->event_types);
 	range.after = range.upto - 1;
+	range.max = 1;
 	if (range.upto > 0 &&
-		pj_source_load(tenant, &range, 1, projection->event_types, 1,
+		pj_source_load(tenant, &range, 1, projection->event_types,
 					   &event) == 1)
 		pj_outbox_enqueue(projection->id, &event, 1, true);
 	return count;
@@ -105,17 +106,14 @@ reset_aggregate(const PjProjection *projection, Datum tenant, Datum aggregate)
 Datum
 projector_reset(PG_FUNCTION_ARGS)
 {
-	Datum		tenant = PG_ARGISNULL(1) ? (Datum) 0 : PG_GETARG_DATUM(1);
-	Datum		aggregate = PG_ARGISNULL(2) ? (Datum) 0 : PG_GETARG_DATUM(2);
+	char	   *name = pj_required_name(fcinfo, 0, "name");
+	Datum		tenant = pj_optional_text(fcinfo, 1, "tenant_id");
+	Datum		aggregate = pj_optional_text(fcinfo, 2, "aggregate_id");
 	bool		force = !PG_ARGISNULL(3) && PG_GETARG_BOOL(3);
 	PjProjection *projection;
 	PjContext	saved;
 	int64		count;
 
-	if (PG_ARGISNULL(0))
-		ereport(ERROR,
-				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				errmsg("name must not be null"));
 	if (aggregate && !tenant)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -123,8 +121,7 @@ projector_reset(PG_FUNCTION_ARGS)
 				errhint("Give tenant_id too."));
 	pj_require_read_committed("projector_reset");
 	pj_refuse_in_user_code("projector_reset");
-	projection = pj_projection_own(text_to_cstring(PG_GETARG_TEXT_PP(0)),
-								   tenant ? ShareLock : ExclusiveLock);
+	projection = pj_projection_own(name, tenant ? ShareLock : ExclusiveLock);
 	pj_refuse_dormant(projection);
 	check_repeatable(projection, force);
 

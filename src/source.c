@@ -18,7 +18,6 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "commands/trigger.h"
-#include "common/sha2.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
@@ -97,17 +96,18 @@ static PjStatement select_known = {
 
 static PjStatement select_ranges = {
 	.sql = "SELECT" EVENT_COLUMNS
-	"FROM unnest($2, $3, $4) WITH ORDINALITY AS r (aggregate_id, after, upto, n)"
-	" CROSS JOIN LATERAL (SELECT * FROM projector.events s"
-	" WHERE s.tenant_id = $1 AND s.aggregate_id = r.aggregate_id"
-	" AND s.sequence_number > r.after AND s.sequence_number <= r.upto"
-	" AND ($5 IS NULL OR s.event_type = ANY ($5))"
-	" ORDER BY s.sequence_number LIMIT $6) e"
-	" ORDER BY r.n, e.sequence_number LIMIT $6",
+	"FROM unnest($2, $3, $4, $6) WITH ORDINALITY"
+	" AS r (aggregate_id, after, upto, max, n)"
+	" CROSS JOIN LATERAL (SELECT" EVENT_COLUMNS "FROM projector.events e"
+	" WHERE e.tenant_id = $1 AND e.aggregate_id = r.aggregate_id"
+	" AND e.sequence_number > r.after AND e.sequence_number <= r.upto"
+	" AND ($5 IS NULL OR e.event_type = ANY ($5))"
+	" ORDER BY e.sequence_number LIMIT r.max) e"
+	" ORDER BY r.n, e.sequence_number",
 	.expect = SPI_OK_SELECT,
 	.nargs = 6,
 	.argtypes = {TEXTOID, TEXTARRAYOID, INT8ARRAYOID, INT8ARRAYOID,
-	TEXTARRAYOID, INT4OID},
+	TEXTARRAYOID, INT8ARRAYOID},
 };
 
 static PjStatement select_log = {
@@ -215,6 +215,7 @@ pj_events_ranges(const PjEvent *events, int n, PjRange **ranges)
 			range->aggregate = pj_event_aggregate(&events[i]);
 			range->from = pj_event_sequence(&events[i]);
 		}
+		range->own++;
 		range->upto = pj_event_sequence(&events[i]);
 	}
 	return nranges;
@@ -284,16 +285,16 @@ events_from_result(PjEvent **events)
 
 /*
  * Load the events of some aggregates, in the order of the ranges and within
- * each in sequence, at most "limit" in all.  event_types is an array, or 0
- * for all types.
+ * each in sequence.  event_types is an array, or 0 for all types.
  */
 int
 pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
-			   Datum event_types, int limit, PjEvent **events)
+			   Datum event_types, PjEvent **events)
 {
 	Datum	   *aggregates = palloc(sizeof(Datum) * nranges);
 	int64	   *after = palloc(sizeof(int64) * nranges);
 	int64	   *upto = palloc(sizeof(int64) * nranges);
+	int64	   *max = palloc(sizeof(int64) * nranges);
 	Datum		values[6];
 
 	for (int i = 0; i < nranges; i++)
@@ -301,13 +302,14 @@ pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
 		aggregates[i] = ranges[i].aggregate;
 		after[i] = ranges[i].after;
 		upto[i] = ranges[i].upto;
+		max[i] = ranges[i].max;
 	}
 	values[0] = tenant;
 	values[1] = pj_text_array(aggregates, nranges);
 	values[2] = pj_int8_array(after, nranges);
 	values[3] = pj_int8_array(upto, nranges);
 	values[4] = event_types;
-	values[5] = Int32GetDatum(limit);
+	values[5] = pj_int8_array(max, nranges);
 	pj_execute(&select_ranges, values, event_types ? NULL : "    n ");
 
 	return events_from_result(events);

@@ -53,7 +53,9 @@ typedef struct PjRange
 	Datum		aggregate;
 	int64		after;			/* what to load: those after this one … */
 	int64		upto;			/* … up to this one */
-	int64		from;			/* an append's own first event */
+	int64		from;			/* the first of the given events */
+	int			own;			/* how many events are given, or items claimed */
+	int			max;			/* load at most so many */
 } PjRange;
 
 /* New events of one aggregate, the columns as arrays. */
@@ -89,7 +91,7 @@ extern PjKnown pj_source_known(const PjNewEvents *events, int i,
 extern int	pj_source_insert(const PjNewEvents *events,
 							 const PjPosition *last);
 extern int	pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
-						   Datum event_types, int limit, PjEvent **events);
+						   Datum event_types, PjEvent **events);
 extern int	pj_source_load_log(Datum tenant, int64 after, int64 upto,
 							   Datum event_types, int limit,
 							   PjEvent **events);

@@ -183,6 +183,14 @@ pj_target_check(const char *name, Oid owner, bool checkpoint)
 	return qualified;
 }
 
+/* A column's type without its modifier: "character" would mean one of them. */
+static char *
+column_type(Oid relid, const char *column)
+{
+	return format_type_extended(get_atttype(relid, get_attnum(relid, column)),
+								-1, FORMAT_TYPE_TYPEMOD_GIVEN);
+}
+
 /*
  * The query that reads the checkpoint of the row for ($1 tenant, $2 key) of
  * the projection's first target.
@@ -211,8 +219,6 @@ pj_target_checkpoint_query(const PjProjection *projection)
 	return psprintf("SELECT last_event_version::bigint, last_event_id::uuid"
 					" FROM %s WHERE tenant_id = $1::%s AND %s = $2::%s",
 					table,
-					format_type_be(get_atttype(relid,
-											   get_attnum(relid, "tenant_id"))),
-					quote_identifier(key),
-					format_type_be(get_atttype(relid, get_attnum(relid, key))));
+					column_type(relid, "tenant_id"), quote_identifier(key),
+					column_type(relid, key));
 }

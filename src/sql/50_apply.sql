@@ -31,3 +31,12 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_reset';
 COMMENT ON FUNCTION projector_reset IS
     'set checkpoints back to 0 and read the log again';
+
+-- For handlers: is the event one that has been read from the log again, by a
+-- reset or for a new projection, and not just appended?  A handler with effects
+-- beyond its read model leaves them out then.  Tables: none.
+CREATE FUNCTION projector_is_replay() RETURNS boolean
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_is_replay';
+COMMENT ON FUNCTION projector_is_replay IS
+    'for handlers: is the event being replayed?';

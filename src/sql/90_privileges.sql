@@ -6,7 +6,7 @@ REVOKE ALL ON FUNCTION
     projector_append, projector_append_batch,
     projector_create, projector_alter, projector_set_mode,
     projector_pause, projector_resume, projector_drop,
-    projector_drain, projector_retry, projector_reset
+    projector_drain, projector_retry, projector_reset, projector_is_replay
     FROM PUBLIC;
 
 -- A dump carries the data along, and the sequences that number it.
