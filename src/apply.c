@@ -32,6 +32,7 @@
 #include "utils/memutils.h"
 
 #include "apply.h"
+#include "batch.h"
 #include "errcodes.h"
 #include "failure.h"
 #include "kind.h"
@@ -47,34 +48,6 @@
 
 /* After two errors, events are applied in pieces of this size. */
 #define PIECE_AFTER_ERRORS	50
-
-/* One aggregate's events, in sequence. */
-typedef struct Slice
-{
-	PjOffset   *offset;			/* kept up to date as events are applied */
-	int			first;			/* in Batch.events */
-	int			end;			/* behind the last that may be applied */
-	int			loaded_end;		/* behind the last loaded */
-	int			applied_end;	/* behind the last applied */
-	bool		stopped;		/* cut, or an event failed */
-	bool		freed;			/* an item others waited for is gone */
-} Slice;
-
-typedef struct Batch
-{
-	PjApply    *apply;
-	const PjProjection *projection;
-	const PjKind *kind;
-	const char *tenant;
-	PjOffset   *offsets;
-	Slice	   *slices;
-	int			nslices;
-	PjEvent   **events;			/* all slices', one behind the other */
-	PjItem	   *items;			/* of the events */
-	int			nevents;
-	int		   *slice_of;		/* index of each event's slice */
-	bool		loaded;			/* from the log, that is; else as given */
-} Batch;
 
 /* ---- what to apply ---- */
 
@@ -119,7 +92,7 @@ given_suffice(const PjApply *apply, const PjOffset *offsets)
 
 /* Load the events of all ranges, or take the given ones. */
 static void
-load_events(Batch *batch)
+load_events(PjBatch *batch)
 {
 	PjApply    *apply = batch->apply;
 	PjPair	   *pair = apply->pair;
@@ -150,16 +123,16 @@ load_events(Batch *batch)
 
 /* Events come in the order of the ranges: give each range its slice. */
 static void
-cut_slices(Batch *batch)
+cut_slices(PjBatch *batch)
 {
 	int			at = 0;
 
 	batch->nslices = batch->apply->nranges;
-	batch->slices = palloc0(sizeof(Slice) * batch->nslices);
+	batch->slices = palloc0(sizeof(PjSlice) * batch->nslices);
 	batch->slice_of = palloc(sizeof(int) * Max(batch->nevents, 1));
 	for (int i = 0; i < batch->nslices; i++)
 	{
-		Slice	   *slice = &batch->slices[i];
+		PjSlice    *slice = &batch->slices[i];
 
 		slice->offset = &batch->offsets[i];
 		slice->first = at;
@@ -177,7 +150,7 @@ cut_slices(Batch *batch)
 
 /* May this event be applied by this driver now? */
 static bool
-may_apply(const Batch *batch, int i)
+may_apply(const PjBatch *batch, int i)
 {
 	const PjApply *apply = batch->apply;
 	const PjItem *item = &batch->items[i];
@@ -202,9 +175,9 @@ may_apply(const Batch *batch, int i)
 
 /* Are there but few events to take along, and all given ones at hand? */
 static bool
-short_backlog(const Batch *batch, int s)
+short_backlog(const PjBatch *batch, int s)
 {
-	const Slice *slice = &batch->slices[s];
+	const PjSlice *slice = &batch->slices[s];
 	const PjRange *range = &batch->apply->ranges[s];
 	int			own = slice->first;
 
@@ -218,21 +191,9 @@ short_backlog(const Batch *batch, int s)
 		pj_event_sequence(batch->events[slice->end - 1]) == range->upto;
 }
 
-/* Is it one of the events that are just being appended? */
-static bool
-is_new(const Batch *batch, int i)
-{
-	const PjApply *apply = batch->apply;
-
-	return (apply->driver == PJ_BY_APPEND ||
-			apply->driver == PJ_BY_STRICT_APPEND) &&
-		pj_event_sequence(batch->events[i]) >=
-		apply->ranges[batch->slice_of[i]].from;
-}
-
 /* Find the events' items.  New events have none. */
 static void
-look_at_items(Batch *batch)
+look_at_items(PjBatch *batch)
 {
 	PjEvent   **old = palloc(sizeof(PjEvent *) * Max(batch->nevents, 1));
 	int		   *place = palloc(sizeof(int) * Max(batch->nevents, 1));
@@ -242,7 +203,7 @@ look_at_items(Batch *batch)
 	batch->items = palloc0(sizeof(PjItem) * Max(batch->nevents, 1));
 	for (int i = 0; i < batch->nevents; i++)
 	{
-		if (is_new(batch, i))
+		if (pj_batch_is_new(batch, i))
 			continue;
 		old[n] = batch->events[i];
 		place[n++] = i;
@@ -257,13 +218,13 @@ look_at_items(Batch *batch)
 
 /* End each slice before the first event that may not be applied. */
 static void
-cut_blocked(Batch *batch)
+cut_blocked(PjBatch *batch)
 {
 	PjApply    *apply = batch->apply;
 
 	for (int s = 0; s < batch->nslices; s++)
 	{
-		Slice	   *slice = &batch->slices[s];
+		PjSlice    *slice = &batch->slices[s];
 		int			i = slice->first;
 
 		while (i < slice->end && may_apply(batch, i))
@@ -290,11 +251,11 @@ cut_blocked(Batch *batch)
  * in the outbox ever since.
  */
 static void
-mark_replays(Batch *batch)
+mark_replays(PjBatch *batch)
 {
 	for (int i = 0; i < batch->nevents; i++)
 		batch->events[i]->replay = batch->items[i].status != PJ_NO_ROW ?
-			batch->items[i].replay : !is_new(batch, i);
+			batch->items[i].replay : !pj_batch_is_new(batch, i);
 }
 
 /* ---- applying ---- */
@@ -304,9 +265,9 @@ mark_replays(Batch *batch)
  * first behind it.
  */
 static void
-check_event(Batch *batch, int i)
+check_event(PjBatch *batch, int i)
 {
-	const Slice *slice = &batch->slices[batch->slice_of[i]];
+	const PjSlice *slice = &batch->slices[batch->slice_of[i]];
 	PjEvent    *event = batch->events[i];
 	int64		previous = i > slice->applied_end ?
 		pj_event_sequence(batch->events[i - 1]) : slice->offset->last;
@@ -337,7 +298,7 @@ check_event(Batch *batch, int i)
 
 /* Check events that have been read from the log, each in memory of its own. */
 static void
-check_events(Batch *batch, PjWork *work)
+check_events(PjBatch *batch, PjWork *work)
 {
 	MemoryContext context,
 				caller;
@@ -358,7 +319,7 @@ check_events(Batch *batch, PjWork *work)
 
 /* Move the offsets behind events lo .. hi - 1. */
 static bool
-move_offsets(Batch *batch, int lo, int hi)
+move_offsets(PjBatch *batch, int lo, int hi)
 {
 	PjOffsetMove *moves = palloc(sizeof(PjOffsetMove) * batch->nslices);
 	int			n = 0;
@@ -378,13 +339,13 @@ move_offsets(Batch *batch, int lo, int hi)
 /* A piece of a batch being applied. */
 typedef struct Piece
 {
-	Batch	   *batch;
+	PjBatch    *batch;
 	PjWork		work;
 	volatile bool moving;		/* its offsets are being moved */
 } Piece;
 
 static void
-init_piece(Piece *piece, Batch *batch, int lo, int hi)
+init_piece(Piece *piece, PjBatch *batch, int lo, int hi)
 {
 	piece->batch = batch;
 	piece->work.projection = batch->projection;
@@ -403,7 +364,7 @@ static bool
 run_piece(void *arg)
 {
 	Piece	   *piece = arg;
-	Batch	   *batch = piece->batch;
+	PjBatch    *batch = piece->batch;
 	PjWork	   *work = &piece->work;
 
 	check_events(batch, work);
@@ -422,7 +383,7 @@ run_piece(void *arg)
  * was not where it should be.  Nothing is left behind in either case.
  */
 static ErrorData *
-try_events(Batch *batch, int lo, int hi, int *failed_at)
+try_events(PjBatch *batch, int lo, int hi, int *failed_at)
 {
 	Piece		piece;
 	ErrorData  *error;
@@ -441,11 +402,11 @@ try_events(Batch *batch, int lo, int hi, int *failed_at)
 
 /* Events lo .. hi - 1 have been applied. */
 static void
-note_applied(Batch *batch, int lo, int hi)
+note_applied(PjBatch *batch, int lo, int hi)
 {
 	for (int i = lo; i < hi; i++)
 	{
-		Slice	   *slice = &batch->slices[batch->slice_of[i]];
+		PjSlice    *slice = &batch->slices[batch->slice_of[i]];
 
 		slice->applied_end = i + 1;
 		slice->offset->last = pj_event_sequence(batch->events[i]);
@@ -457,9 +418,9 @@ note_applied(Batch *batch, int lo, int hi)
 
 /* Record that an event has failed, and stop its slice there. */
 static void
-note_failed(Batch *batch, int i, ErrorData *error)
+note_failed(PjBatch *batch, int i, ErrorData *error)
 {
-	Slice	   *slice = &batch->slices[batch->slice_of[i]];
+	PjSlice    *slice = &batch->slices[batch->slice_of[i]];
 
 	slice->end = i;
 	slice->stopped = true;
@@ -477,7 +438,7 @@ note_failed(Batch *batch, int i, ErrorData *error)
  * of slices that were not cut, or of a piece.
  */
 static int
-next_run(const Batch *batch, int lo, int errors)
+next_run(const PjBatch *batch, int lo, int errors)
 {
 	int			hi = lo;
 
@@ -489,14 +450,14 @@ next_run(const Batch *batch, int lo, int errors)
 
 /* Apply all slices; whatever fails ends its slice and no other. */
 static void
-apply_slices(Batch *batch)
+apply_slices(PjBatch *batch)
 {
 	int			errors = 0;
 	int			lo = 0;
 
 	while (lo < batch->nevents && !batch->apply->conflict)
 	{
-		const Slice *slice = &batch->slices[batch->slice_of[lo]];
+		const PjSlice *slice = &batch->slices[batch->slice_of[lo]];
 		int			hi = next_run(batch, lo, errors);
 		int			failed_at;
 		ErrorData  *error;
@@ -531,183 +492,11 @@ apply_slices(Batch *batch)
 	}
 }
 
-/* ---- the outbox afterwards ---- */
-
-/* Remove the items of applied events, and close their failures. */
-static void
-settle_applied(Batch *batch)
-{
-	int64	   *gone = palloc(sizeof(int64) * Max(batch->nevents, 1));
-	int64	   *closed = palloc(sizeof(int64) * Max(batch->nevents, 1));
-	int			ngone = 0,
-				nclosed = 0;
-
-	for (int s = 0; s < batch->nslices; s++)
-	{
-		const Slice *slice = &batch->slices[s];
-
-		for (int i = slice->first; i < slice->applied_end; i++)
-		{
-			int64		log_seq = pj_event_log_seq(batch->events[i]);
-
-			if (batch->items[i].status != PJ_NO_ROW)
-				gone[ngone++] = log_seq;
-			if (!is_new(batch, i))
-				closed[nclosed++] = log_seq;
-		}
-	}
-	if (ngone > 0)
-		pj_outbox_delete(batch->projection->id, gone, ngone);
-	if (nclosed > 0)
-		pj_failure_resolve(batch->projection, closed, nclosed, "applied");
-}
-
-/*
- * Queue given events that could not be applied.  One that failed has an item
- * already.
- */
-static void
-settle_unqueued(Batch *batch)
-{
-	PjApply    *apply = batch->apply;
-	PjEvent   **unqueued = palloc(sizeof(PjEvent *) * Max(apply->ngiven, 1));
-	int			n = 0;
-
-	for (int i = 0, s = 0; i < apply->ngiven; i++)
-	{
-		while (!pj_text_equal(apply->ranges[s].aggregate,
-							  pj_event_aggregate(&apply->given[i])))
-			s++;
-		if (pj_event_sequence(&apply->given[i]) > batch->offsets[s].last)
-			unqueued[n++] = &apply->given[i];
-	}
-	if (n > 0)
-		pj_outbox_enqueue(batch->projection->id, unqueued, n,
-						  apply->driver == PJ_BY_LOG);
-}
-
-/*
- * A claimed item whose event was not loaded: it has been applied already, or
- * the projection no longer subscribes to its type, and the item can go.  Or
- * the event is not in the log, and the item fails.
- */
-static void
-settle_claim(Batch *batch, PjClaim *claim, ErrorData *missing)
-{
-	PjEvent    *event = &claim->event;
-	PjPosition	position;
-	int64		log_seq = pj_event_log_seq(event);
-
-	if (pj_event_sequence(event) <= batch->offsets[claim->range].last ||
-		!pj_projection_wants(batch->projection, event))
-	{
-		pj_outbox_delete(batch->projection->id, &log_seq, 1);
-		pj_failure_resolve(batch->projection, &log_seq, 1, "applied");
-		batch->apply->dropped++;
-		batch->slices[claim->range].freed = true;
-	}
-	else if (!pj_source_position(pj_event_tenant(event),
-								 pj_event_aggregate(event),
-								 pj_event_sequence(event), &position))
-	{
-		missing->message =
-			psprintf("event %lld of aggregate \"%s\" of tenant \"%s\" is missing from the log",
-					 (long long) pj_event_sequence(event),
-					 TextDatumGetCString(pj_event_aggregate(event)),
-					 batch->tenant);
-		pj_failure_record(batch->projection, event, claim->attempt_count,
-						  missing);
-		batch->apply->failed++;
-		batch->apply->failed_at = pj_event_sequence(event);
-	}
-}
-
-static void
-settle_claims(Batch *batch)
-{
-	PjApply    *apply = batch->apply;
-	ErrorData	missing = {.elevel = ERROR,.sqlerrcode = ERRCODE_PJ_EVENT_MISSING};
-
-	/* both are sorted by aggregate and sequence */
-	for (int c = 0, i = 0; c < apply->nclaims; c++)
-	{
-		PjClaim    *claim = &apply->claims[c];
-		const Slice *slice = &batch->slices[claim->range];
-		int64		sequence = pj_event_sequence(&claim->event);
-
-		i = Max(i, slice->first);
-		while (i < slice->loaded_end &&
-			   pj_event_sequence(batch->events[i]) < sequence)
-			i++;
-		if (i == slice->loaded_end ||
-			pj_event_sequence(batch->events[i]) != sequence)
-			settle_claim(batch, claim, &missing);
-	}
-}
-
-/*
- * Mark as held what waits behind a failed event, and release what waited for
- * one that has been applied.
- */
-static void
-settle_held(Batch *batch)
-{
-	PjApply    *apply = batch->apply;
-	int64	   *held;
-	Datum	   *released;
-	int64	   *blocker;		/* of each slice: the event it waits for */
-	int			nheld = 0,
-				nreleased = 0;
-
-	/* An append does not have the driver lock. */
-	if (apply->driver == PJ_BY_APPEND ||
-		apply->driver == PJ_BY_STRICT_APPEND)
-		return;
-
-	held = palloc(sizeof(int64) * (batch->nevents + apply->nclaims + 1));
-	released = palloc(sizeof(Datum) * batch->nslices);
-	blocker = palloc0(sizeof(int64) * batch->nslices);
-	for (int s = 0; s < batch->nslices; s++)
-	{
-		const Slice *slice = &batch->slices[s];
-		bool		freed = slice->freed;
-
-		for (int i = slice->first; i < slice->applied_end; i++)
-			freed = freed || batch->items[i].attempt_count > 0;
-		for (int i = slice->applied_end; i < slice->loaded_end; i++)
-		{
-			const PjItem *item = &batch->items[i];
-
-			if (item->status == PJ_FAILED || item->status == PJ_DEAD)
-				blocker[s] = pj_event_sequence(batch->events[i]);
-			else if (blocker[s] && !item->held)
-				held[nheld++] = pj_event_log_seq(batch->events[i]);
-		}
-		if (freed && !blocker[s])
-			released[nreleased++] = slice->offset->aggregate;
-	}
-
-	/* claimed items whose events were not loaded, because there are many */
-	for (int c = 0; c < apply->nclaims; c++)
-	{
-		int64		waits_for = blocker[apply->claims[c].range];
-
-		if (waits_for &&
-			waits_for < pj_event_sequence(&apply->claims[c].event))
-			held[nheld++] = pj_event_log_seq(&apply->claims[c].event);
-	}
-	if (nheld > 0)
-		apply->held = pj_outbox_hold(batch->projection->id, held, nheld);
-	if (nreleased > 0)
-		pj_outbox_release(batch->projection->id, batch->apply->pair->tenant,
-						  released, nreleased);
-}
-
 /* ---- strict ---- */
 
 /* A strict append is applied now or not at all. */
 static void
-apply_strictly(Batch *batch)
+apply_strictly(PjBatch *batch)
 {
 	Piece		piece;
 
@@ -733,7 +522,7 @@ apply_strictly(Batch *batch)
 void
 pj_apply(PjApply *apply)
 {
-	Batch		batch = {
+	PjBatch		batch = {
 		.apply = apply,
 		.projection = apply->pair->projection,
 		.kind = &pj_kind_handler,
@@ -762,10 +551,5 @@ pj_apply(PjApply *apply)
 	else
 		apply_slices(&batch);
 
-	settle_applied(&batch);
-	if (apply->conflict)
-		return;
-	settle_unqueued(&batch);
-	settle_claims(&batch);
-	settle_held(&batch);
+	pj_batch_settle(&batch);
 }
