@@ -228,6 +228,7 @@ call_for_each(void *arg)
 {
 	HandlerBatch *batch = arg;
 	PjWork	   *work = batch->work;
+	bool		several = work->hi - work->lo > 1;
 	MemoryContext per_event,
 				caller;
 
@@ -253,17 +254,20 @@ call_for_each(void *arg)
 	PushCopiedSnapshot(GetTransactionSnapshot());
 	for (int i = work->lo; i < work->hi; i++)
 	{
-		int			guc_level;
+		int			guc_level = 0;
 
-		/* No call finds settings that the one before it has left. */
 		work->at = i;
 		batch->code->replay = work->events[i]->replay;
 		CHECK_FOR_INTERRUPTS();
 		CommandCounterIncrement();
 		UpdateActiveSnapshotCommandId();
-		guc_level = NewGUCNestLevel();
+
+		/* No call finds settings that the one before it has left. */
+		if (several)
+			guc_level = NewGUCNestLevel();
 		call_handler(batch, work->events[i]);
-		AtEOXact_GUC(false, guc_level);
+		if (several)
+			AtEOXact_GUC(false, guc_level);
 		if (batch->checkpoint)
 			check_checkpoint(batch, work->events[i]);
 		MemoryContextReset(per_event);
