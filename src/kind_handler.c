@@ -3,9 +3,9 @@
  *	  Projections that are a function f(projector.event) RETURNS void, called
  *	  once per event.
  *
- * The function is kept by name and looked up for every batch: if it has been
- * dropped, or the owner may no longer call it, the batch's first event fails
- * and says so.
+ * The function is registered by name, and looked up again whenever a function
+ * or a role has changed: if it is gone, is no handler any more, or may no
+ * longer be called by the owner, the batch's first event fails and says so.
  */
 #include "compat.h"
 
@@ -23,6 +23,8 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -35,16 +37,71 @@
 #include "kind.h"
 #include "target.h"
 
+/*
+ * What this session keeps of a projection between batches.  It is found
+ * again by id, and good as long as the registry's row is the same; the
+ * function's oid also only until some function or role changes.
+ */
+typedef struct KeptCode
+{
+	int32		id;				/* hash key */
+	TransactionId version;		/* of the registry's row */
+	uint64		generation;		/* of the function's oid */
+	Oid			function;		/* invalid if it is to be looked up */
+	SPIPlanPtr	checkpoint;		/* reads a row's stamp; NULL until needed */
+} KeptCode;
+
 /* What one call of handler_apply works on. */
 typedef struct HandlerBatch
 {
 	const PjProjection *projection;
 	PjWork	   *work;
 	PjUserCode *code;
+	KeptCode   *kept;
 	FmgrInfo	function;
 	TupleDesc	event_desc;
 	SPIPlanPtr	checkpoint;		/* reads the row's stamp, or NULL */
 } HandlerBatch;
+
+static HTAB *kept_codes = NULL;
+static uint64 code_generation = 0;
+
+static void
+code_changed(Datum arg, int cacheid, uint32 hashvalue)
+{
+	code_generation++;
+}
+
+static KeptCode *
+kept_code(const PjProjection *projection)
+{
+	KeptCode   *kept;
+	bool		found;
+
+	if (kept_codes == NULL)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(int32),.entrysize = sizeof(KeptCode)};
+
+		kept_codes = hash_create("projector handlers", 16, &ctl,
+								 HASH_ELEM | HASH_BLOBS);
+		CacheRegisterSyscacheCallback(PROCOID, code_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(NAMESPACEOID, code_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(AUTHOID, code_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, code_changed, (Datum) 0);
+	}
+	kept = hash_search(kept_codes, &projection->id, HASH_ENTER, &found);
+	if (!found)
+		kept->checkpoint = NULL;
+	if (!found || kept->version != projection->version)
+	{
+		if (kept->checkpoint)
+			SPI_freeplan(kept->checkpoint);
+		kept->checkpoint = NULL;
+		kept->function = InvalidOid;
+		kept->version = projection->version;
+	}
+	return kept;
+}
 
 static Oid
 event_type_oid(void)
@@ -148,6 +205,41 @@ handler_source_text(const char *code)
 	return body;
 }
 
+/* The projection's function, looked up again if anything has changed. */
+static Oid
+current_handler(const PjProjection *projection, KeptCode *kept, Oid owner)
+{
+	uint64		generation = code_generation;
+
+	if (!OidIsValid(kept->function) || kept->generation != generation)
+	{
+		kept->function = InvalidOid;
+		kept->function = find_handler(projection->handler, owner);
+		kept->generation = generation;
+	}
+	return kept->function;
+}
+
+/* The plan that reads the stamp of an event's row. */
+static SPIPlanPtr
+checkpoint_plan(const PjProjection *projection, KeptCode *kept)
+{
+	Oid			argtypes[2] = {TEXTOID, TEXTOID};
+	SPIPlanPtr	plan = kept->checkpoint;
+
+	if (plan == NULL)
+	{
+		plan = SPI_prepare(pj_target_checkpoint_query(projection), 2,
+						   argtypes);
+		if (plan == NULL)
+			elog(ERROR, "could not prepare the query for checkpoints: %s",
+				 SPI_result_code_string(SPI_result));
+		SPI_keepplan(plan);
+		kept->checkpoint = plan;
+	}
+	return plan;
+}
+
 static void
 check_checkpoint(HandlerBatch *batch, const PjEvent *event)
 {
@@ -236,18 +328,10 @@ call_for_each(void *arg)
 									  "projector event",
 									  ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(per_event);
-	if (batch->checkpoint == NULL &&
-		strcmp(batch->projection->options.checkpoint, "check") == 0)
+	if (strcmp(batch->projection->options.checkpoint, "check") == 0)
 	{
-		Oid			argtypes[2] = {TEXTOID, TEXTOID};
-
 		SPI_connect();
-		batch->checkpoint =
-			SPI_prepare(pj_target_checkpoint_query(batch->projection), 2,
-						argtypes);
-		if (batch->checkpoint == NULL)
-			elog(ERROR, "could not prepare the query for checkpoints: %s",
-				 SPI_result_code_string(SPI_result));
+		batch->checkpoint = checkpoint_plan(batch->projection, batch->kept);
 		MemoryContextSwitchTo(per_event);
 	}
 
@@ -290,13 +374,14 @@ handler_apply(PjWork *work)
 		.tenant = work->tenant,
 		.may_append = projection->options.may_append,
 	};
-	HandlerBatch batch = {projection, work, &code};
+	HandlerBatch batch = {projection, work, &code, kept_code(projection)};
 	ErrorContextCallback callback = {error_context_stack, describe_event,
 	&batch};
 
 	error_context_stack = &callback;
 	code.owner = pj_projection_owner(projection);
-	fmgr_info(find_handler(projection->handler, code.owner), &batch.function);
+	fmgr_info(current_handler(projection, batch.kept, code.owner),
+			  &batch.function);
 	batch.event_desc = lookup_rowtype_tupdesc(event_type_oid(), -1);
 	pj_run_user_code(&code, call_for_each, &batch);
 	ReleaseTupleDesc(batch.event_desc);
