@@ -23,8 +23,11 @@
  *	  before it in the same subtransaction is rolled back and applied again
  *	  without it.
  *
- * The caller has the locks that lock.c asks of it, and is inside
- * pj_enter_internal().
+ * The caller has the locks that lock.c asks of it.
+ *
+ * Most inline appends follow directly upon their aggregate's offset.  Then
+ * there is nothing to load and nothing in the outbox, and no SQL of ours is
+ * run at all.
  */
 #include "compat.h"
 
@@ -416,12 +419,22 @@ note_applied(PjBatch *batch, int lo, int hi)
 	batch->apply->applied += hi - lo;
 }
 
+/* Get ready to run SQL of our own. */
+static void
+enter_internal(PjBatch *batch)
+{
+	if (!batch->entered)
+		pj_enter_internal(&batch->saved);
+	batch->entered = true;
+}
+
 /* Record that an event has failed, and stop its slice there. */
 static void
 note_failed(PjBatch *batch, int i, ErrorData *error)
 {
 	PjSlice    *slice = &batch->slices[batch->slice_of[i]];
 
+	enter_internal(batch);
 	slice->end = i;
 	slice->stopped = true;
 	batch->apply->failed++;
@@ -518,6 +531,18 @@ apply_strictly(PjBatch *batch)
 	note_applied(batch, 0, batch->nevents);
 }
 
+/* Can new events be applied without any SQL of ours? */
+static bool
+needs_no_sql(const PjBatch *batch)
+{
+	const PjApply *apply = batch->apply;
+
+	for (int i = 0; i < apply->nranges; i++)
+		if (!batch->offsets[i].exists)
+			return false;
+	return apply->driver != PJ_BY_LOG && given_suffice(apply, batch->offsets);
+}
+
 /* See the top of this file. */
 void
 pj_apply(PjApply *apply)
@@ -540,6 +565,8 @@ pj_apply(PjApply *apply)
 		batch.offsets[i].aggregate = apply->ranges[i].aggregate;
 	pj_offsets_load(batch.projection->id, apply->pair->tenant, batch.offsets,
 					apply->nranges);
+	if (!needs_no_sql(&batch))
+		enter_internal(&batch);
 	load_events(&batch);
 	cut_slices(&batch);
 	look_at_items(&batch);
@@ -552,4 +579,6 @@ pj_apply(PjApply *apply)
 		apply_slices(&batch);
 
 	pj_batch_settle(&batch);
+	if (batch.entered)
+		pj_leave_internal(&batch.saved);
 }

@@ -8,6 +8,7 @@
 #include "compat.h"
 
 #include "apply.h"
+#include "context.h"
 #include "kind.h"
 #include "offset.h"
 #include "outbox.h"
@@ -38,6 +39,8 @@ typedef struct PjBatch
 	int			nevents;
 	int		   *slice_of;		/* index of each event's slice */
 	bool		loaded;			/* from the log, that is; else as given */
+	bool		entered;		/* our own context, to run SQL */
+	PjContext	saved;
 } PjBatch;
 
 extern bool pj_batch_is_new(const PjBatch *batch, int i);

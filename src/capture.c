@@ -95,10 +95,13 @@ static void
 enqueue(const PjProjection *projection, PjEvent *events, int n)
 {
 	PjEvent   **pointers = palloc(sizeof(PjEvent *) * n);
+	PjContext	saved;
 
 	for (int i = 0; i < n; i++)
 		pointers[i] = &events[i];
+	pj_enter_internal(&saved);
 	pj_outbox_enqueue(projection->id, pointers, n, false);
+	pj_leave_internal(&saved);
 }
 
 /*
@@ -263,20 +266,10 @@ capture_chunk(PjEvent *events, int n)
 {
 	PjProjection *projections;
 	int			nprojections = pj_projections(&projections);
-	PjContext	saved;
-	bool		entered = false;
 
 	for (int i = 0; i < nprojections; i++)
-	{
-		if (!is_captured(&projections[i]))
-			continue;
-		if (!entered)
-			pj_enter_internal(&saved);
-		entered = true;
-		capture_for(&projections[i], events, n);
-	}
-	if (entered)
-		pj_leave_internal(&saved);
+		if (is_captured(&projections[i]))
+			capture_for(&projections[i], events, n);
 }
 
 /* A row read from a file belongs to the slot: it must not go with a chunk. */

@@ -213,8 +213,13 @@ current_handler(const PjProjection *projection, KeptCode *kept, Oid owner)
 
 	if (!OidIsValid(kept->function) || kept->generation != generation)
 	{
+		PjContext	saved;
+
+		/* whoever appends need not have rights on the handler's schema */
 		kept->function = InvalidOid;
+		pj_enter_internal(&saved);
 		kept->function = find_handler(projection->handler, owner);
+		pj_leave_internal(&saved);
 		kept->generation = generation;
 	}
 	return kept->function;

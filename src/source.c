@@ -58,16 +58,27 @@ enum
 	" e.log_seq, e.tenant_id, e.aggregate_id, e.sequence_number, e.event_id," \
 	" e.event_type, e.payload, e.metadata, e.payload_hash, e.recorded_at "
 
+/* An event with a new id can meet another in its aggregate only. */
 static PjStatement insert_one = {
 	.sql = "INSERT INTO projector.events (tenant_id, aggregate_id,"
-	" sequence_number, event_id, event_type, payload, metadata)"
-	" VALUES ($1, $2, $3, COALESCE($4, gen_random_uuid()), $5, $6, $7)"
-	" ON CONFLICT DO NOTHING",
+	" sequence_number, event_type, payload, metadata)"
+	" VALUES ($1, $2, $3, $4, $5, $6)"
+	" ON CONFLICT (tenant_id, aggregate_id, sequence_number) DO NOTHING",
+	.expect = SPI_OK_INSERT,
+	.fires_triggers = true,
+	.nargs = 6,
+	.argtypes = {TEXTOID, TEXTOID, INT8OID, TEXTOID, JSONBOID, JSONBOID},
+};
+
+static PjStatement insert_one_with_id = {
+	.sql = "INSERT INTO projector.events (tenant_id, aggregate_id,"
+	" sequence_number, event_type, payload, metadata, event_id)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
 	.expect = SPI_OK_INSERT,
 	.fires_triggers = true,
 	.nargs = 7,
-	.argtypes = {TEXTOID, TEXTOID, INT8OID, UUIDOID, TEXTOID, JSONBOID,
-	JSONBOID},
+	.argtypes = {TEXTOID, TEXTOID, INT8OID, TEXTOID, JSONBOID, JSONBOID,
+	UUIDOID},
 };
 
 static PjStatement insert_many = {
@@ -479,12 +490,12 @@ insert_events(const PjNewEvents *events, int64 after)
 
 	if (n == 1)
 	{
-		values[3] = events->event_ids[0];
-		values[4] = events->event_types[0];
-		values[5] = events->payloads[0];
-		values[6] = events->metadatas[0];
-		return pj_execute(&insert_one, values,
-						  events->event_ids[0] ? NULL : "   n   ");
+		values[3] = events->event_types[0];
+		values[4] = events->payloads[0];
+		values[5] = events->metadatas[0];
+		values[6] = events->event_ids[0];
+		return pj_execute(values[6] ? &insert_one_with_id : &insert_one,
+						  values, NULL);
 	}
 
 	values[3] = nullable_array(events->event_ids, n, UUIDOID, UUID_LEN,
