@@ -359,6 +359,7 @@ call_for_each(void *arg)
 			AtEOXact_GUC(false, guc_level);
 		if (batch->checkpoint)
 			check_checkpoint(batch, work->events[i]);
+		MemoryContextSwitchTo(per_event);
 		MemoryContextReset(per_event);
 	}
 	PopActiveSnapshot();

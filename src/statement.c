@@ -20,6 +20,7 @@
 #include "nodes/parsenodes.h"
 #include "optimizer/cost.h"
 #include "utils/array.h"
+#include "utils/memutils.h"
 
 #include "statement.h"
 
@@ -72,6 +73,7 @@ execute_by_key(SPIPlanPtr plan, Datum *values, const char *nulls)
 uint64
 pj_execute(PjStatement *stmt, Datum *values, const char *nulls)
 {
+	MemoryContext caller = CurrentMemoryContext;
 	int			rc;
 
 	SPI_freetuptable(SPI_tuptable);
@@ -97,6 +99,8 @@ pj_execute(PjStatement *stmt, Datum *values, const char *nulls)
 		elog(ERROR, "unexpected result %s from \"%s\"",
 			 SPI_result_code_string(rc), stmt->sql);
 
+	/* SPI leaves its own, which lives as long as the connection */
+	MemoryContextSwitchTo(caller);
 	return SPI_processed;
 }
 
