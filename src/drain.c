@@ -64,9 +64,11 @@ typedef struct Drain
 	MemoryContext batch;		/* reset after each batch */
 } Drain;
 
+/* If another drain is at it, it is left to that one. */
 static PjStatement set_handover = {
 	.sql = "UPDATE projector.projections SET handover_log_seq = $2"
-	" WHERE projection_id = $1 AND xmin = $3",
+	" WHERE ctid = ANY (ARRAY (SELECT ctid FROM projector.projections"
+	" WHERE projection_id = $1 AND xmin = $3 FOR UPDATE SKIP LOCKED))",
 	.expect = SPI_OK_UPDATE,
 	.nargs = 3,
 	.argtypes = {INT4OID, INT8OID, XIDOID},
