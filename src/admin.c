@@ -27,6 +27,7 @@
 #include "cursor.h"
 #include "definition.h"
 #include "lock.h"
+#include "outbox.h"
 #include "projection.h"
 #include "statement.h"
 
@@ -434,6 +435,8 @@ projector_alter(PG_FUNCTION_ARGS)
 	pj_enter_internal(&saved);
 	update_registry(&update_definition, values,
 					definition.event_types ? NULL : "   n ");
+	if (definition.event_types)
+		pj_outbox_unsubscribe(projection->id, definition.event_types);
 	pj_leave_internal(&saved);
 
 	PG_RETURN_VOID();

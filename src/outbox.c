@@ -200,6 +200,27 @@ static PjStatement clear_aggregate = {
 	.argtypes = {INT4OID, TEXTOID, TEXTOID},
 };
 
+/* The failures of items that go are closed with them. */
+static PjStatement unsubscribe = {
+	.sql = "WITH gone AS (DELETE FROM projector.apply_outbox"
+	" WHERE projection_id = $1 AND event_type <> ALL ($2) RETURNING log_seq)"
+	" UPDATE projector.projection_failures"
+	" SET resolved_at = clock_timestamp(), resolution = 'skipped'"
+	" WHERE projection_id = $1 AND resolved_at IS NULL"
+	" AND log_seq IN (SELECT log_seq FROM gone)",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTARRAYOID},
+};
+
+static PjStatement release_all = {
+	.sql = "UPDATE projector.apply_outbox SET held = false, updated_at = now()"
+	" WHERE projection_id = $1 AND held",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
 static PjStatement sweep = {
 	.sql = "WITH RECURSIVE i (id) AS ("
 	"(SELECT projection_id FROM projector.apply_outbox"
@@ -485,6 +506,20 @@ pj_outbox_clear(int32 projection_id, Datum tenant, Datum aggregate)
 
 	pj_execute(aggregate ? &clear_aggregate :
 			   tenant ? &clear_tenant : &clear_all, values, NULL);
+}
+
+/*
+ * The projection subscribes to these types only: remove the items of others.
+ * Whatever was held is released, to be held again if it must.  The caller has
+ * the projection's lock exclusively.
+ */
+void
+pj_outbox_unsubscribe(int32 projection_id, Datum event_types)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id), event_types};
+
+	pj_execute(&unsubscribe, values, NULL);
+	pj_execute(&release_all, values, NULL);
 }
 
 /*

@@ -58,6 +58,7 @@ extern void pj_outbox_release(int32 projection_id, Datum tenant,
 extern int	pj_outbox_tenants(int32 projection_id, Datum **tenants);
 extern void pj_outbox_clear(int32 projection_id, Datum tenant,
 							Datum aggregate);
+extern void pj_outbox_unsubscribe(int32 projection_id, Datum event_types);
 extern void pj_outbox_sweep(void);
 
 #endif							/* PJ_OUTBOX_H */

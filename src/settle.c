@@ -95,7 +95,9 @@ settle_claim(PjBatch *batch, PjClaim *claim, ErrorData *missing)
 		!pj_projection_wants(batch->projection, event))
 	{
 		pj_outbox_delete(batch->projection->id, &log_seq, 1);
-		pj_failure_resolve(batch->projection, &log_seq, 1, "applied");
+		pj_failure_resolve(batch->projection, &log_seq, 1,
+						   pj_projection_wants(batch->projection, event) ?
+						   "applied" : "skipped");
 		batch->apply->dropped++;
 		batch->slices[claim->range].freed = true;
 	}
