@@ -624,9 +624,6 @@ projector_events_before_insert(PG_FUNCTION_ARGS)
 	TriggerData *trigdata = (TriggerData *) fcinfo->context;
 	Datum	   *columns;
 	bool	   *nulls;
-	Datum		hash;
-	int			hash_column = Anum_payload_hash;
-	bool		not_null = false;
 
 	if (!CALLED_AS_TRIGGER(fcinfo))
 		elog(ERROR, "events_before_insert: not called as a trigger");
@@ -654,11 +651,10 @@ projector_events_before_insert(PG_FUNCTION_ARGS)
 		return PointerGetDatum(trigdata->tg_trigtuple);
 	}
 
-	hash = hash_payload(columns[Anum_payload - 1]);
-	return PointerGetDatum(heap_modify_tuple_by_cols(trigdata->tg_trigtuple,
-													 RelationGetDescr(trigdata->tg_relation),
-													 1, &hash_column,
-													 &hash, &not_null));
+	columns[Anum_payload_hash - 1] = hash_payload(columns[Anum_payload - 1]);
+	nulls[Anum_payload_hash - 1] = false;
+	return PointerGetDatum(heap_form_tuple(RelationGetDescr(trigdata->tg_relation),
+										   columns, nulls));
 }
 
 /* BEFORE UPDATE, DELETE or TRUNCATE, for each statement: refuse. */
