@@ -29,7 +29,9 @@ REGRESS_FIRST =
 REGRESS_ALL := $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
 REGRESS := $(strip $(REGRESS_FIRST) $(filter-out $(REGRESS_FIRST),$(REGRESS_ALL)))
 ISOLATION := $(patsubst test/isolation/specs/%.spec,%,$(sort $(wildcard test/isolation/specs/*.spec)))
-ISOLATION_OPTS = --inputdir=test/isolation
+# Payloads are JSON, and JSON wants to be UTF-8.
+REGRESS_OPTS = --encoding=UTF8
+ISOLATION_OPTS = --inputdir=test/isolation --encoding=UTF8
 
 EXTRA_CLEAN = build results output_iso regression.diffs regression.out
 
