@@ -139,7 +139,7 @@ hand_over(const int32 *ids, int n)
 				errdetail("Transactions that append events were open when it was created, reset or switched on, and still are."));
 		return;
 	}
-	last = pj_tail_last_log_seq();
+	last = pj_source_last_log_seq();
 	for (int i = 0; i < n; i++)
 	{
 		Datum		values[3] = {Int32GetDatum(handovers[i].id),

@@ -167,6 +167,12 @@ static PjStatement select_tenants = {
 static const PjNewEvents *inserting = NULL;
 static const PjPosition *inserting_after = NULL;
 
+static PjStatement select_last_log_seq = {
+	.sql = "SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END"
+	" FROM projector.events_log_seq_seq",
+	.expect = SPI_OK_SELECT,
+};
+
 Oid
 pj_source_relid(void)
 {
@@ -361,6 +367,16 @@ pj_source_last_subscribed(Datum tenant, Datum aggregate, Datum event_types)
 	if (pj_execute(&select_last_subscribed, values,
 				   event_types ? NULL : "  n") == 0)
 		return 0;
+	return DatumGetInt64(pj_result(0, 1, &isnull));
+}
+
+/* The last position in the log that has been drawn, by whomever. */
+int64
+pj_source_last_log_seq(void)
+{
+	bool		isnull;
+
+	pj_execute(&select_last_log_seq, NULL, NULL);
 	return DatumGetInt64(pj_result(0, 1, &isnull));
 }
 

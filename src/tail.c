@@ -25,28 +25,11 @@
 #include "utils/timestamp.h"
 
 #include "source.h"
-#include "statement.h"
 #include "tail.h"
 
 #define WRITER_LOCKS \
 	(LOCKBIT_ON(RowExclusiveLock) | LOCKBIT_ON(ShareRowExclusiveLock) | \
 	 LOCKBIT_ON(ExclusiveLock) | LOCKBIT_ON(AccessExclusiveLock))
-
-static PjStatement select_last = {
-	.sql = "SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END"
-	" FROM projector.events_log_seq_seq",
-	.expect = SPI_OK_SELECT,
-};
-
-/* The last position drawn, by whomever. */
-int64
-pj_tail_last_log_seq(void)
-{
-	bool		isnull;
-
-	pj_execute(&select_last, NULL, NULL);
-	return DatumGetInt64(pj_result(0, 1, &isnull));
-}
 
 /*
  * The transactions that hold a writer's lock on the source.  *mine tells
@@ -118,7 +101,7 @@ pj_tail_writers_gone(int timeout_ms)
 bool
 pj_tail_settled(int timeout_ms, int64 *tail)
 {
-	int64		last = pj_tail_last_log_seq();
+	int64		last = pj_source_last_log_seq();
 
 	if (!pj_tail_writers_gone(timeout_ms))
 		return false;

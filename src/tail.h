@@ -8,7 +8,6 @@
 #include "compat.h"
 
 extern bool pj_tail_writers_gone(int timeout_ms);
-extern int64 pj_tail_last_log_seq(void);
 extern bool pj_tail_settled(int timeout_ms, int64 *tail);
 
 #endif							/* PJ_TAIL_H */
