@@ -34,6 +34,8 @@ enum
 	Anum_updated_at
 };
 
+static PjTable cursors_table = {"projection_cursors", "projection_cursors_pkey"};
+
 static PjStatement insert_missing = {
 	.sql = "INSERT INTO projector.projection_cursors"
 	" (projection_id, tenant_id, state)"
@@ -115,7 +117,7 @@ pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
 
 	pj_key_int4(&keys[0], 1, projection->id);
 	pj_key_text(&keys[1], 2, tenant);
-	pj_fetch_begin(&fetch, PJ_CURSORS, snapshot, 2, keys);
+	pj_fetch_begin(&fetch, &cursors_table, snapshot, 2, keys);
 	tuple = pj_fetch_next(&fetch, ForwardScanDirection);
 	pair->exists = HeapTupleIsValid(tuple);
 	if (pair->exists)

@@ -23,26 +23,15 @@
 
 #include "fetch.h"
 
-static struct
-{
-	const char *name;
-	const char *index_name;
-	Oid			relid;			/* invalid until looked up */
-	Oid			indexid;
-}			tables[PJ_TABLES] = {
-	[PJ_EVENTS] = {"events", "events_pkey"},
-	[PJ_PROJECTIONS] = {"projections", "projections_pkey"},
-	[PJ_OFFSETS] = {"projection_offsets", "projection_offsets_pkey"},
-	[PJ_CURSORS] = {"projection_cursors", "projection_cursors_pkey"},
-};
+static PjTable *tables = NULL;
 
 /* Relation cache callback: forget the oid of a table that may be gone. */
 static void
 table_changed(Datum arg, Oid relid)
 {
-	for (int i = 0; i < PJ_TABLES; i++)
-		if (relid == InvalidOid || relid == tables[i].relid)
-			tables[i].relid = InvalidOid;
+	for (PjTable *table = tables; table; table = table->next)
+		if (relid == InvalidOid || relid == table->relid)
+			table->relid = InvalidOid;
 }
 
 static Oid
@@ -61,21 +50,22 @@ lookup_relation(const char *name)
 
 /* The oid of a table, and with it that of its primary key. */
 Oid
-pj_relid(PjTable table)
+pj_relid(PjTable *table)
 {
-	static bool registered = false;
-
-	if (!registered)
+	if (!table->registered)
 	{
-		CacheRegisterRelcacheCallback(table_changed, (Datum) 0);
-		registered = true;
+		if (tables == NULL)
+			CacheRegisterRelcacheCallback(table_changed, (Datum) 0);
+		table->next = tables;
+		tables = table;
+		table->registered = true;
 	}
-	if (!OidIsValid(tables[table].relid))
+	if (!OidIsValid(table->relid))
 	{
-		tables[table].indexid = lookup_relation(tables[table].index_name);
-		tables[table].relid = lookup_relation(tables[table].name);
+		table->indexid = lookup_relation(table->index_name);
+		table->relid = lookup_relation(table->name);
 	}
-	return tables[table].relid;
+	return table->relid;
 }
 
 /*
@@ -119,11 +109,11 @@ pj_deform(HeapTuple tuple, TupleDesc desc, Datum **columns, bool **nulls)
  * which must stay registered or static, sees them.
  */
 void
-pj_fetch_begin(PjFetch *fetch, PjTable table, Snapshot snapshot, int nkeys,
+pj_fetch_begin(PjFetch *fetch, PjTable *table, Snapshot snapshot, int nkeys,
 			   ScanKey keys)
 {
 	fetch->heap = table_open(pj_relid(table), AccessShareLock);
-	fetch->index = index_open(tables[table].indexid, AccessShareLock);
+	fetch->index = index_open(table->indexid, AccessShareLock);
 
 	/*
 	 * systable_beginscan_ordered() wants keys by column of the table and maps

@@ -11,14 +11,17 @@
 #include "utils/rel.h"
 #include "utils/snapshot.h"
 
-/* The tables read like this, each by its primary key. */
-typedef enum PjTable
+/* A table read like this; whoever owns it has one of these. */
+typedef struct PjTable
 {
-	PJ_EVENTS,
-	PJ_PROJECTIONS,
-	PJ_OFFSETS,
-	PJ_CURSORS,
-	PJ_TABLES
+	const char *name;
+	const char *index_name;		/* its primary key */
+
+	/* kept by fetch.c */
+	Oid			relid;			/* invalid until looked up */
+	Oid			indexid;
+	bool		registered;
+	struct PjTable *next;
 } PjTable;
 
 typedef struct PjFetch
@@ -28,13 +31,13 @@ typedef struct PjFetch
 	SysScanDesc scan;
 } PjFetch;
 
-extern Oid	pj_relid(PjTable table);
+extern Oid	pj_relid(PjTable *table);
 extern void pj_key_int4(ScanKey key, AttrNumber attno, int32 value);
 extern void pj_key_int8(ScanKey key, AttrNumber attno, int64 value);
 extern void pj_key_text(ScanKey key, AttrNumber attno, Datum value);
 extern void pj_deform(HeapTuple tuple, TupleDesc desc, Datum **columns,
 					  bool **nulls);
-extern void pj_fetch_begin(PjFetch *fetch, PjTable table, Snapshot snapshot,
+extern void pj_fetch_begin(PjFetch *fetch, PjTable *table, Snapshot snapshot,
 						   int nkeys, ScanKey keys);
 extern HeapTuple pj_fetch_next(PjFetch *fetch, ScanDirection direction);
 extern void pj_fetch_end(PjFetch *fetch);

@@ -42,6 +42,8 @@ enum
 	Anum_updated_at
 };
 
+static PjTable offsets_table = {"projection_offsets", "projection_offsets_pkey"};
+
 static PjStatement insert_new = {
 	.sql = "INSERT INTO projector.projection_offsets (projection_id,"
 	" tenant_id, aggregate_id, last_sequence_number, last_event_id)"
@@ -116,7 +118,7 @@ load_offset(int32 projection_id, Datum tenant, PjOffset *offset)
 	pj_key_int4(&keys[0], 1, projection_id);
 	pj_key_text(&keys[1], 2, tenant);
 	pj_key_text(&keys[2], 3, offset->aggregate);
-	pj_fetch_begin(&fetch, PJ_OFFSETS, &dirty, 3, keys);
+	pj_fetch_begin(&fetch, &offsets_table, &dirty, 3, keys);
 	tuple = pj_fetch_next(&fetch, ForwardScanDirection);
 	offset->busy = HeapTupleIsValid(tuple) &&
 		(TransactionIdIsValid(dirty.xmin) || TransactionIdIsValid(dirty.xmax));
@@ -203,7 +205,7 @@ static bool
 update_rows(int32 projection_id, Datum tenant, const PjOffsetMove *moves,
 			int n)
 {
-	Relation	heap = table_open(pj_relid(PJ_OFFSETS), RowExclusiveLock);
+	Relation	heap = table_open(pj_relid(&offsets_table), RowExclusiveLock);
 	bool		ok = true;
 
 	for (int i = 0; i < n && ok; i++)

@@ -62,6 +62,8 @@ enum
 	Anum_created_at
 };
 
+static PjTable projections_table = {"projections", "projections_pkey"};
+
 const char *const pj_mode_names[] = {
 	[PJ_OFF] = "off",
 	[PJ_SHADOW] = "shadow",
@@ -183,7 +185,7 @@ load_registry(void)
 		registry.callback_registered = true;
 	}
 
-	registry.relid = pj_relid(PJ_PROJECTIONS);
+	registry.relid = pj_relid(&projections_table);
 	registry.changed = false;
 
 	context = AllocSetContextCreate(CurrentMemoryContext,
@@ -192,7 +194,7 @@ load_registry(void)
 	caller = MemoryContextSwitchTo(context);
 	projections = palloc(sizeof(PjProjection) * room);
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	pj_fetch_begin(&fetch, PJ_PROJECTIONS, snapshot, 0,
+	pj_fetch_begin(&fetch, &projections_table, snapshot, 0,
 				   NULL);
 	while ((tuple = pj_fetch_next(&fetch, ForwardScanDirection)) != NULL)
 	{

@@ -54,6 +54,8 @@ enum
 	Anum_recorded_at
 };
 
+static PjTable events_table = {"events", "events_pkey"};
+
 #define EVENT_COLUMNS \
 	" e.log_seq, e.tenant_id, e.aggregate_id, e.sequence_number, e.event_id," \
 	" e.event_type, e.payload, e.metadata, e.payload_hash, e.recorded_at "
@@ -176,7 +178,7 @@ static PjStatement select_last_log_seq = {
 Oid
 pj_source_relid(void)
 {
-	return pj_relid(PJ_EVENTS);
+	return pj_relid(&events_table);
 }
 
 bool
@@ -428,7 +430,7 @@ pj_source_position(Datum tenant, Datum aggregate, int64 sequence_number,
 		pj_key_text(&keys[0], 1, tenant);
 		pj_key_text(&keys[1], 2, aggregate);
 		pj_key_int8(&keys[2], 3, sequence_number);
-		pj_fetch_begin(&fetch, PJ_EVENTS, &dirty,
+		pj_fetch_begin(&fetch, &events_table, &dirty,
 					   sequence_number > 0 ? 3 : 2, keys);
 		tuple = pj_fetch_next(&fetch, BackwardScanDirection);
 		found = HeapTupleIsValid(tuple);
