@@ -49,6 +49,9 @@
  */
 #define MAX_BACKLOG			32
 
+/* How often a batch is tried again that others get in the way of. */
+#define MAX_TRIES			3
+
 /* After two errors, events are applied in pieces of this size. */
 #define PIECE_AFTER_ERRORS	50
 
@@ -261,6 +264,16 @@ mark_replays(PjBatch *batch)
 			batch->items[i].replay : !pj_batch_is_new(batch, i);
 }
 
+/* Events that an operator has decided to pass over. */
+static void
+mark_skips(PjBatch *batch)
+{
+	if (!batch->projection->skips || !(batch->loaded ||
+									   batch->apply->driver == PJ_BY_LOG))
+		return;
+	pj_failure_mark_skipped(batch->projection, batch->events, batch->nevents);
+}
+
 /* ---- applying ---- */
 
 /*
@@ -415,8 +428,8 @@ note_applied(PjBatch *batch, int lo, int hi)
 		slice->offset->last = pj_event_sequence(batch->events[i]);
 		slice->offset->exists = true;
 		slice->offset->row = NULL;
+		batch->apply->applied += !batch->events[i]->skipped;
 	}
-	batch->apply->applied += hi - lo;
 }
 
 /* Get ready to run SQL of our own. */
@@ -543,9 +556,8 @@ needs_no_sql(const PjBatch *batch)
 	return apply->driver != PJ_BY_LOG && given_suffice(apply, batch->offsets);
 }
 
-/* See the top of this file. */
-void
-pj_apply(PjApply *apply)
+static void
+apply_once(PjApply *apply)
 {
 	PjBatch		batch = {
 		.apply = apply,
@@ -553,12 +565,6 @@ pj_apply(PjApply *apply)
 		.kind = &pj_kind_handler,
 		.tenant = TextDatumGetCString(apply->pair->tenant),
 	};
-
-	apply->applied = apply->failed = apply->blocked = apply->dropped = 0;
-	apply->held = apply->failed_at = 0;
-	apply->conflict = apply->incomplete = false;
-	if (apply->nranges == 0)
-		return;
 
 	batch.offsets = palloc(sizeof(PjOffset) * apply->nranges);
 	for (int i = 0; i < apply->nranges; i++)
@@ -572,6 +578,7 @@ pj_apply(PjApply *apply)
 	look_at_items(&batch);
 	cut_blocked(&batch);
 	mark_replays(&batch);
+	mark_skips(&batch);
 
 	if (apply->driver == PJ_BY_STRICT_APPEND)
 		apply_strictly(&batch);
@@ -581,4 +588,24 @@ pj_apply(PjApply *apply)
 	pj_batch_settle(&batch);
 	if (batch.entered)
 		pj_leave_internal(&batch.saved);
+}
+
+/*
+ * See the top of this file.  If somebody else moves an offset at the same
+ * time, what is left is tried again a few times.
+ */
+void
+pj_apply(PjApply *apply)
+{
+	apply->applied = apply->failed = apply->failed_at = 0;
+	apply->dropped = apply->held = 0;
+	apply->conflict = false;
+	for (int tries = 0; tries < MAX_TRIES && apply->nranges > 0; tries++)
+	{
+		apply->blocked = 0;
+		apply->conflict = apply->incomplete = false;
+		apply_once(apply);
+		if (!apply->conflict)
+			return;
+	}
 }

@@ -40,7 +40,7 @@ typedef struct PjApply
 	int64		held;			/* items newly marked as held */
 	int64		blocked;		/* aggregates that wait for something */
 	int64		dropped;		/* items there was nothing left to do for */
-	bool		conflict;		/* somebody else moved an offset: try again */
+	bool		conflict;		/* somebody else kept being in the way */
 	bool		incomplete;		/* the limit cut something off */
 } PjApply;
 

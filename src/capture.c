@@ -38,9 +38,6 @@ PG_FUNCTION_INFO_V1(projector_events_capture);
 #define CHUNK_EVENTS	1000
 #define CHUNK_BYTES		(8 * 1024 * 1024)
 
-/* How often an inline append tries again if it is overtaken. */
-#define MAX_TRIES		3
-
 /* ---- checking ---- */
 
 static void
@@ -170,13 +167,9 @@ apply_now(PjPair *pair, PjEvent *events, int n)
 
 	pj_events_sort(events, n);
 	apply.nranges = pj_events_ranges(events, n, &apply.ranges);
-	for (int tries = 0; tries < MAX_TRIES; tries++)
-	{
-		pj_apply(&apply);
-		if (!apply.conflict)
-			return;
-	}
-	enqueue(pair->projection, events, n);
+	pj_apply(&apply);
+	if (apply.conflict)
+		enqueue(pair->projection, events, n);
 }
 
 /* Hand one tenant's events to a projection that may apply them at once. */

@@ -1,7 +1,6 @@
 /*
  * drain.c
- *	  Applying queued events in the calling session: projector_drain() and
- *	  projector_retry().
+ *	  Applying queued events in the calling session: projector_drain().
  *
  * A drain goes round the pairs that have something to do, one batch each, so
  * that a backlog of one does not delay the others.  A pair whose log is yet
@@ -31,20 +30,15 @@
 #include "cursor.h"
 #include "guc.h"
 #include "lock.h"
-#include "offset.h"
 #include "outbox.h"
 #include "projection.h"
 #include "statement.h"
 #include "tail.h"
 
 PG_FUNCTION_INFO_V1(projector_drain);
-PG_FUNCTION_INFO_V1(projector_retry);
 
 /* Each pair takes three locks until the end of the transaction. */
 #define MAX_PAIRS	64
-
-/* How often a batch that is overtaken is tried again. */
-#define MAX_TRIES	3
 
 typedef struct DrainPair
 {
@@ -153,20 +147,6 @@ hand_over(const int32 *ids, int n)
 
 /* ---- batches ---- */
 
-/* Apply one batch, again if somebody else gets in between. */
-static void
-apply_batch(PjApply *apply, DrainPair *dp)
-{
-	for (int tries = 0; tries < MAX_TRIES; tries++)
-	{
-		pj_apply(apply);
-		dp->applied += apply->applied;
-		dp->failed += apply->failed;
-		if (!apply->conflict)
-			return;
-	}
-}
-
 /* Read the next piece of a pair's log.  Returns whether anything was done. */
 static bool
 read_log(PjPair *pair, DrainPair *dp, int limit)
@@ -189,7 +169,9 @@ read_log(PjPair *pair, DrainPair *dp, int limit)
 	pj_events_sort(events, apply.ngiven);
 	apply.given = events;
 	apply.nranges = pj_events_ranges(events, apply.ngiven, &apply.ranges);
-	apply_batch(&apply, dp);
+	pj_apply(&apply);
+	dp->applied += apply.applied;
+	dp->failed += apply.failed;
 	if (apply.conflict)
 		return false;
 	pj_cursor_move(pair, last, false, 0, 0);
@@ -209,7 +191,9 @@ read_queue(PjPair *pair, DrainPair *dp, int limit)
 									&apply.claims);
 	apply.nranges = pj_outbox_ranges(apply.claims, apply.nclaims,
 									 &apply.ranges);
-	apply_batch(&apply, dp);
+	pj_apply(&apply);
+	dp->applied += apply.applied;
+	dp->failed += apply.failed;
 	return !apply.conflict &&
 		apply.applied + apply.failed + apply.dropped + apply.held > 0;
 }
@@ -418,92 +402,4 @@ projector_drain(PG_FUNCTION_ARGS)
 	pj_leave_internal(&saved);
 
 	PG_RETURN_INT64(applied);
-}
-
-/* ---- one item ---- */
-
-/*
- * Apply one queued event, and those of its aggregate before it.  The caller
- * has the pair's locks.
- */
-static const char *
-retry_item(PjPair *pair, Datum aggregate, int64 sequence_number)
-{
-	PjOffset	offset = {.aggregate = aggregate};
-	PjRange		range = {.aggregate = aggregate,.upto = sequence_number,
-	.own = pair->projection->options.batch_size};
-	PjClaim		claim;
-	DrainPair	dp = {0};
-	PjApply		apply = {
-		.pair = pair,
-		.driver = PJ_BY_RETRY,
-		.retry = sequence_number,
-		.ranges = &range,
-		.nranges = 1,
-		.claims = &claim,
-		.nclaims = 1,
-	};
-
-	if (!pj_outbox_claim_one(pair->projection->id, pair->tenant, aggregate,
-							 sequence_number, &claim))
-		return "none";
-	pj_offsets_load(pair->projection->id, pair->tenant, &offset, 1);
-	if (offset.last >= sequence_number)
-		ereport(ERROR,
-				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("event %lld of aggregate \"%s\" is not above the offset of projection \"%s\"",
-					   (long long) sequence_number,
-					   TextDatumGetCString(aggregate),
-					   pair->projection->name),
-				errdetail("The offset is %lld: the event has been applied or passed over.",
-						  (long long) offset.last),
-				errhint("To apply it again, rebuild the aggregate with projector_rebuild."));
-
-	do
-	{
-		apply_batch(&apply, &dp);
-	} while (apply.incomplete && apply.applied > 0 && apply.failed == 0);
-
-	pj_cursor_move(pair, 0, false, dp.applied, dp.failed);
-	if (apply.failed > 0 && apply.failed_at == sequence_number)
-		return "failed";
-	if (apply.dropped > 0)
-		return "none";
-	pj_offsets_load(pair->projection->id, pair->tenant, &offset, 1);
-	return offset.last >= sequence_number ? "applied" : "held";
-}
-
-/* See the install script. */
-Datum
-projector_retry(PG_FUNCTION_ARGS)
-{
-	char	   *name = pj_required_name(fcinfo, 0, "name");
-	Datum		tenant = pj_required_text(fcinfo, 1, "tenant_id");
-	Datum		aggregate = pj_required_text(fcinfo, 2, "aggregate_id");
-	int64		sequence = DatumGetInt64(pj_required(fcinfo, 3,
-													 "sequence_number"));
-	PjProjection *projection;
-	PjContext	saved;
-	PjPair		pair;
-	const char *result;
-
-	pj_require_read_committed("projector_retry");
-	pj_refuse_in_user_code("projector_retry");
-	projection = pj_projection_own(name, ShareLock);
-	pj_refuse_dormant(projection);
-
-	pj_enter_internal(&saved);
-	pj_lock_pair(projection->id, tenant, ShareLock, true);
-	pj_lock_driver(projection->id, tenant, true);
-	pj_pair_look(&pair, projection, tenant);
-	if (pair.mode == PJ_OFF)
-		ereport(ERROR,
-				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("projection \"%s\" is off for tenant \"%s\"",
-					   projection->name, TextDatumGetCString(tenant)),
-				errhint("Switch it on with projector_set_mode."));
-	result = retry_item(&pair, aggregate, sequence);
-	pj_leave_internal(&saved);
-
-	PG_RETURN_TEXT_P(cstring_to_text(result));
 }

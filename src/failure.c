@@ -51,6 +51,74 @@ static PjStatement resolve = {
 	.argtypes = {INT4OID, INT8ARRAYOID, TEXTOID},
 };
 
+static PjStatement select_skipped = {
+	.sql = "SELECT l FROM unnest($2) AS l CROSS JOIN LATERAL"
+	" (SELECT FROM projector.projection_failures"
+	" WHERE projection_id = $1 AND log_seq = l AND resolution = 'skipped'"
+	" LIMIT 1) f ORDER BY l",
+	.expect = SPI_OK_SELECT,
+	.nargs = 2,
+	.argtypes = {INT4OID, INT8ARRAYOID},
+};
+
+/* An open failure becomes a skipped one … */
+static PjStatement skip_failed = {
+	.sql = "UPDATE projector.projection_failures"
+	" SET resolved_at = clock_timestamp(), resolution = 'skipped',"
+	" metadata = metadata || jsonb_build_object('skip_reason', $3,"
+	" 'skipped_by', $4)"
+	" WHERE projection_id = $1 AND log_seq = $2 AND resolved_at IS NULL",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 4,
+	.argtypes = {INT4OID, INT8OID, TEXTOID, TEXTOID},
+};
+
+/* … and where there is none, one is made. */
+static PjStatement skip_new = {
+	.sql = "INSERT INTO projector.projection_failures (projection_id,"
+	" tenant_id, aggregate_id, sequence_number, log_seq, event_id, event_type,"
+	" error_code, error_message, recoverable, resolved_at, resolution,"
+	" metadata) VALUES ($1, $2, $3, $4, $5, $6, $7, '00000',"
+	" 'skipped by an operator', false, clock_timestamp(), 'skipped',"
+	" jsonb_build_object('skip_reason', $8, 'skipped_by', $9))"
+	" ON CONFLICT DO NOTHING",
+	.expect = SPI_OK_INSERT,
+	.nargs = 9,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID, INT8OID, UUIDOID, TEXTOID,
+	TEXTOID, TEXTOID},
+};
+
+/* What never failed is forgotten; what did is open again. */
+static PjStatement unskip = {
+	.sql = "WITH made AS (DELETE FROM projector.projection_failures"
+	" WHERE projection_id = $1 AND log_seq = $2 AND resolution = 'skipped'"
+	" AND error_code = '00000' RETURNING id),"
+	" failed AS (UPDATE projector.projection_failures"
+	" SET resolved_at = NULL, resolution = NULL"
+	" WHERE projection_id = $1 AND log_seq = $2 AND resolution = 'skipped'"
+	" AND error_code <> '00000' RETURNING id)"
+	" SELECT id FROM made UNION ALL SELECT id FROM failed",
+	.expect = SPI_OK_SELECT,
+	.nargs = 2,
+	.argtypes = {INT4OID, INT8OID},
+};
+
+static PjStatement note = {
+	.sql = "UPDATE projector.projection_failures"
+	" SET metadata = metadata || $2 WHERE id = $1",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT8OID, JSONBOID},
+};
+
+static PjStatement select_projection = {
+	.sql = "SELECT projection_id FROM projector.projection_failures"
+	" WHERE id = $1",
+	.expect = SPI_OK_SELECT,
+	.nargs = 1,
+	.argtypes = {INT8OID},
+};
+
 /*
  * May this error be recorded as the event's?  Not if it says that somebody
  * wants the whole transaction to end.
@@ -151,4 +219,79 @@ pj_failure_resolve(const PjProjection *projection, const int64 *log_seqs,
 	pj_int8_array(log_seqs, n), CStringGetTextDatum(resolution)};
 
 	pj_execute(&resolve, values, NULL);
+}
+
+/* Find out which events are to be passed over. */
+void
+pj_failure_mark_skipped(const PjProjection *projection,
+						PjEvent *const *events, int n)
+{
+	int64	   *log_seqs = palloc(sizeof(int64) * Max(n, 1));
+	Datum		values[2] = {Int32GetDatum(projection->id)};
+	int			found;
+
+	for (int i = 0; i < n; i++)
+		log_seqs[i] = pj_event_log_seq(events[i]);
+	values[1] = pj_int8_array(log_seqs, n);
+	found = pj_execute(&select_skipped, values, NULL);
+
+	/* they are few, if there are any */
+	for (int row = 0; row < found; row++)
+	{
+		bool		isnull;
+		int64		log_seq = DatumGetInt64(pj_result(row, 1, &isnull));
+
+		for (int i = 0; i < n; i++)
+			if (log_seqs[i] == log_seq)
+				events[i]->skipped = true;
+	}
+}
+
+/* Note that an event is to be passed over.  False if it is already. */
+bool
+pj_failure_skip(const PjProjection *projection, const PjEvent *event,
+				Datum reason, const char *who)
+{
+	Datum		by = CStringGetTextDatum(who);
+	Datum		failed[4] = {Int32GetDatum(projection->id),
+	event->values[PJ_EVENT_LOG_SEQ], reason, by};
+	Datum		new[9] = {Int32GetDatum(projection->id),
+		pj_event_tenant(event), pj_event_aggregate(event),
+		event->values[PJ_EVENT_SEQUENCE_NUMBER],
+		event->values[PJ_EVENT_LOG_SEQ], pj_event_id(event),
+	pj_event_type(event), reason, by};
+
+	return pj_execute(&skip_failed, failed, NULL) > 0 ||
+		pj_execute(&skip_new, new, NULL) > 0;
+}
+
+/* Take that back.  False if it was not to be passed over. */
+bool
+pj_failure_unskip(const PjProjection *projection, int64 log_seq)
+{
+	Datum		values[2] = {Int32GetDatum(projection->id),
+	Int64GetDatum(log_seq)};
+
+	return pj_execute(&unskip, values, NULL) > 0;
+}
+
+/* The projection a failure belongs to, or 0 if there is no such failure. */
+int32
+pj_failure_projection(int64 failure_id)
+{
+	Datum		values[1] = {Int64GetDatum(failure_id)};
+	bool		isnull;
+
+	if (pj_execute(&select_projection, values, NULL) == 0)
+		return 0;
+	return DatumGetInt32(pj_result(0, 1, &isnull));
+}
+
+/* Keep an operator's remarks with a failure. */
+void
+pj_failure_note(int64 failure_id, Datum remarks)
+{
+	Datum		values[2] = {Int64GetDatum(failure_id), remarks};
+
+	pj_execute(&note, values, NULL);
 }

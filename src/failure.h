@@ -18,4 +18,13 @@ extern void pj_failure_resolve(const PjProjection *projection,
 							   const int64 *log_seqs, int n,
 							   const char *resolution);
 
+extern void pj_failure_mark_skipped(const PjProjection *projection,
+									PjEvent *const *events, int n);
+extern bool pj_failure_skip(const PjProjection *projection,
+							const PjEvent *event, Datum reason,
+							const char *who);
+extern bool pj_failure_unskip(const PjProjection *projection, int64 log_seq);
+extern int32 pj_failure_projection(int64 failure_id);
+extern void pj_failure_note(int64 failure_id, Datum remarks);
+
 #endif							/* PJ_FAILURE_H */

@@ -34,7 +34,10 @@ typedef struct PjKind
 	/* The text whose change makes the read model stale. */
 	char	   *(*source_text) (const char *code);
 
-	/* Apply events in order; on error work->at is the one that failed. */
+	/*
+	 * Apply events in order, except those that are skipped; on error
+	 * work->at is the one that failed.
+	 */
 	void		(*apply) (PjWork *work);
 } PjKind;
 

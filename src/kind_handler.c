@@ -346,6 +346,8 @@ call_for_each(void *arg)
 		int			guc_level = 0;
 
 		work->at = i;
+		if (work->events[i]->skipped)
+			continue;
 		batch->code->replay = work->events[i]->replay;
 		CHECK_FOR_INTERRUPTS();
 		CommandCounterIncrement();

@@ -12,6 +12,7 @@
 #include "compat.h"
 
 #include "access/htup_details.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -219,6 +220,27 @@ static PjStatement release_all = {
 	.expect = SPI_OK_UPDATE,
 	.nargs = 1,
 	.argtypes = {INT4OID},
+};
+
+static PjStatement requeue = {
+	.sql = "UPDATE projector.apply_outbox SET status = 'pending',"
+	" attempt_count = 0, next_attempt_at = now(), held = false,"
+	" updated_at = now() WHERE projection_id = $1 AND log_seq = $2"
+	" AND status IN ('failed', 'dead')",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT4OID, INT8OID},
+};
+
+/* The oldest dead items; those who have locked some are looking after them. */
+static PjStatement select_dead = {
+	.sql = "SELECT" ITEM_COLUMNS ", projection_id"
+	" FROM projector.apply_outbox WHERE projection_id = ANY ($1)"
+	" AND ($2 IS NULL OR tenant_id = $2) AND status = 'dead'"
+	" ORDER BY next_attempt_at, log_seq LIMIT $3",
+	.expect = SPI_OK_SELECT,
+	.nargs = 3,
+	.argtypes = {INT4ARRAYOID, TEXTOID, INT4OID},
 };
 
 static PjStatement sweep = {
@@ -520,6 +542,45 @@ pj_outbox_unsubscribe(int32 projection_id, Datum event_types)
 
 	pj_execute(&unsubscribe, values, NULL);
 	pj_execute(&release_all, values, NULL);
+}
+
+/* Make a failed or dead item pending again.  False if it is neither. */
+bool
+pj_outbox_requeue(int32 projection_id, int64 log_seq)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id),
+	Int64GetDatum(log_seq)};
+
+	return pj_execute(&requeue, values, NULL) > 0;
+}
+
+/* The oldest dead items of some projections; tenant is 0 for all. */
+int
+pj_outbox_dead(const int32 *projection_ids, int n, Datum tenant, int limit,
+			   int32 **ids, PjClaim **claims)
+{
+	Datum	   *elems = palloc(sizeof(Datum) * Max(n, 1));
+	Datum		values[3];
+	int			found;
+
+	for (int i = 0; i < n; i++)
+		elems[i] = Int32GetDatum(projection_ids[i]);
+	values[0] = PointerGetDatum(construct_array(elems, n, INT4OID,
+												sizeof(int32), true,
+												TYPALIGN_INT));
+	values[1] = tenant;
+	values[2] = Int32GetDatum(limit);
+	found = pj_execute(&select_dead, values, tenant ? NULL : " n ");
+	*ids = palloc(sizeof(int32) * Max(found, 1));
+	*claims = palloc(sizeof(PjClaim) * Max(found, 1));
+	for (int i = 0; i < found; i++)
+	{
+		bool		isnull;
+
+		read_claim(i, &(*claims)[i]);
+		(*ids)[i] = DatumGetInt32(pj_result(i, 7, &isnull));
+	}
+	return found;
 }
 
 /*

@@ -59,6 +59,9 @@ extern int	pj_outbox_tenants(int32 projection_id, Datum **tenants);
 extern void pj_outbox_clear(int32 projection_id, Datum tenant,
 							Datum aggregate);
 extern void pj_outbox_unsubscribe(int32 projection_id, Datum event_types);
+extern bool pj_outbox_requeue(int32 projection_id, int64 log_seq);
+extern int	pj_outbox_dead(const int32 *projection_ids, int n, Datum tenant,
+						   int limit, int32 **ids, PjClaim **claims);
 extern void pj_outbox_sweep(void);
 
 #endif							/* PJ_OUTBOX_H */

@@ -55,6 +55,7 @@ enum
 	Anum_paused_by,
 	Anum_pause_reason,
 	Anum_overrides,
+	Anum_skips,
 	Anum_handover_log_seq,
 	Anum_home,
 	Anum_definition_hash,
@@ -158,6 +159,7 @@ read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
 	pj_options_parse(p->options_json, &p->options);
 	p->paused = DatumGetBool(columns[Anum_paused - 1]);
 	p->overrides = DatumGetBool(columns[Anum_overrides - 1]);
+	p->skips = DatumGetBool(columns[Anum_skips - 1]);
 	p->handed_over = !nulls[Anum_handover_log_seq - 1];
 	if (p->handed_over)
 		p->handover_log_seq = DatumGetInt64(columns[Anum_handover_log_seq - 1]);
@@ -274,6 +276,16 @@ pj_projection_owner(const PjProjection *projection)
 	return owner;
 }
 
+/* Is the caller its owner, a member of that role, or a superuser? */
+bool
+pj_projection_is_own(const PjProjection *projection)
+{
+	Oid			owner = get_role_oid(projection->owner, true);
+
+	return superuser() ||
+		(OidIsValid(owner) && has_privs_of_role(GetUserId(), owner));
+}
+
 /*
  * The projection of that name, locked until the end of the transaction, for
  * its owner, a member of that role, or a superuser.
@@ -283,10 +295,8 @@ pj_projection_own(const char *name, LOCKMODE mode)
 {
 	PjProjection *projection = pj_projection_find(name);
 	int32		id = projection->id;
-	Oid			owner = get_role_oid(projection->owner, true);
 
-	if (!superuser() &&
-		!(OidIsValid(owner) && has_privs_of_role(GetUserId(), owner)))
+	if (!pj_projection_is_own(projection))
 		ereport(ERROR,
 				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				errmsg("must be owner of projection \"%s\"", name),

@@ -40,6 +40,7 @@ typedef struct PjProjection
 	PjOptions	options;
 	bool		paused;
 	bool		overrides;		/* look at projection_cursors too */
+	bool		skips;			/* look for skipped events too */
 	bool		handed_over;	/* handover_log_seq is set */
 	int64		handover_log_seq;
 	TransactionId version;		/* that wrote the registry's row */
@@ -50,6 +51,7 @@ typedef struct PjProjection
 extern int	pj_projections(PjProjection **projections);
 extern PjProjection *pj_projection_by_id(int32 id);
 extern PjProjection *pj_projection_find(const char *name);
+extern bool pj_projection_is_own(const PjProjection *projection);
 extern PjProjection *pj_projection_own(const char *name, LOCKMODE mode);
 extern PjMode pj_mode(const char *name);
 extern bool pj_projection_wants(const PjProjection *projection,

@@ -192,7 +192,7 @@ settle_held(PjBatch *batch)
 			held[nheld++] = pj_event_log_seq(&apply->claims[c].event);
 	}
 	if (nheld > 0)
-		apply->held = pj_outbox_hold(batch->projection->id, held, nheld);
+		apply->held += pj_outbox_hold(batch->projection->id, held, nheld);
 	if (nreleased > 0)
 		pj_outbox_release(batch->projection->id, batch->apply->pair->tenant,
 						  released, nreleased);

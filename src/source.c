@@ -270,7 +270,7 @@ event_from_tuple(HeapTuple tuple, TupleDesc desc, PjEvent *event)
 
 	pj_deform(tuple, desc, &columns, &nulls);
 	event_from_columns(columns, event);
-	event->replay = false;
+	event->replay = event->skipped = false;
 	pfree(columns);
 	pfree(nulls);
 }

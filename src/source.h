@@ -28,6 +28,7 @@ typedef struct PjEvent
 	Datum		values[PJ_EVENT_COLUMNS];	/* none is null */
 	Datum		payload_hash;
 	bool		replay;			/* not just appended: set by apply */
+	bool		skipped;		/* to be passed over: likewise */
 } PjEvent;
 
 #define pj_event_log_seq(e) \

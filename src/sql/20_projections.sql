@@ -22,6 +22,7 @@ CREATE TABLE projector.projections (
     paused_by        text,
     pause_reason     text,
     overrides        boolean NOT NULL DEFAULT false,
+    skips            boolean NOT NULL DEFAULT false,
     handover_log_seq bigint,
     home             text NOT NULL,
     definition_hash  bytea NOT NULL,
@@ -31,6 +32,8 @@ CREATE TABLE projector.projections (
 COMMENT ON TABLE projector.projections IS 'the registered projections';
 COMMENT ON COLUMN projector.projections.overrides IS
     'some tenant has a mode, a pause or a run of its own in projection_cursors';
+COMMENT ON COLUMN projector.projections.skips IS
+    'some event is to be passed over';
 COMMENT ON COLUMN projector.projections.handover_log_seq IS
     'events up to here are read from the log, later ones come by themselves';
 COMMENT ON COLUMN projector.projections.home IS
@@ -115,6 +118,8 @@ CREATE INDEX apply_outbox_claim_idx ON projector.apply_outbox
     (projection_id, tenant_id, log_seq) WHERE status = 'pending' AND NOT held;
 CREATE INDEX apply_outbox_retry_idx ON projector.apply_outbox
     (projection_id, tenant_id, next_attempt_at) WHERE status = 'failed';
+CREATE INDEX apply_outbox_dead_idx ON projector.apply_outbox
+    (projection_id, next_attempt_at) WHERE status = 'dead';
 CREATE INDEX apply_outbox_blocked_idx ON projector.apply_outbox
     (projection_id, tenant_id, aggregate_id, sequence_number)
     WHERE held OR status IN ('failed', 'dead');
@@ -148,3 +153,6 @@ COMMENT ON TABLE projector.projection_failures IS
 CREATE UNIQUE INDEX projection_failures_open_idx
     ON projector.projection_failures (projection_id, log_seq)
     WHERE resolved_at IS NULL;
+CREATE UNIQUE INDEX projection_failures_skipped_idx
+    ON projector.projection_failures (projection_id, log_seq)
+    WHERE resolution = 'skipped';

@@ -1,11 +1,19 @@
 -- The same rows with the projection's name, as a person wants to read them.
 
 -- "held" is worked out here: a row may wait behind a failed one without
--- having been marked yet.
+-- having been marked yet.  So is "processing": a row that is being applied is
+-- one whose xmax is another transaction that is still at work, which holds the
+-- lock on its own number.
 CREATE VIEW projector.outbox AS
 SELECT p.name AS projection_name, o.tenant_id, o.aggregate_id,
        o.sequence_number, o.log_seq, o.event_type,
-       CASE WHEN o.status = 'pending' AND (o.held OR EXISTS (
+       CASE WHEN o.xmax IN (
+                SELECT l.transactionid FROM pg_catalog.pg_locks l
+                WHERE l.locktype = 'transactionid' AND l.granted
+                  AND l.mode = 'ExclusiveLock'
+                  AND l.pid IS DISTINCT FROM pg_catalog.pg_backend_pid())
+            THEN 'processing'
+            WHEN o.status = 'pending' AND (o.held OR EXISTS (
                 SELECT FROM projector.apply_outbox b
                 WHERE b.projection_id = o.projection_id
                   AND b.tenant_id = o.tenant_id

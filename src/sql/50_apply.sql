@@ -40,3 +40,50 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_is_replay';
 COMMENT ON FUNCTION projector_is_replay IS
     'for handlers: is the event being replayed?';
+
+-- Makes a failed or dead event pending again; what waited for it follows.
+-- False if it is neither.  Tables: apply_outbox (update).
+CREATE FUNCTION projector_requeue(
+    name text, tenant_id text, aggregate_id text, sequence_number bigint)
+RETURNS boolean
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_requeue';
+COMMENT ON FUNCTION projector_requeue IS 'make a dead event pending again';
+
+-- The same for many dead events, the oldest first, of the projections the
+-- caller may look after; returns those.  Tables: apply_outbox (update).
+CREATE FUNCTION projector_requeue_dead(
+    max_rows integer DEFAULT 100, name text DEFAULT NULL,
+    tenant_id text DEFAULT NULL)
+RETURNS TABLE (projection_name text, tenant_id text, aggregate_id text,
+    sequence_number bigint)
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_requeue_dead';
+COMMENT ON FUNCTION projector_requeue_dead IS
+    'make the oldest dead events pending again';
+
+-- Passes over one event for good, now or when it is reached, and in every
+-- replay.  False if that was decided already.
+-- Tables: projection_failures, apply_outbox, projections.
+CREATE FUNCTION projector_skip(
+    name text, tenant_id text, aggregate_id text, sequence_number bigint,
+    reason text)
+RETURNS boolean
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_skip';
+COMMENT ON FUNCTION projector_skip IS 'pass over one event for good';
+
+-- Takes that back.  False if it was not to be passed over.
+-- Tables: projection_failures, projections.
+CREATE FUNCTION projector_unskip(
+    name text, tenant_id text, aggregate_id text, sequence_number bigint)
+RETURNS boolean
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_unskip';
+COMMENT ON FUNCTION projector_unskip IS 'no longer pass over one event';
+
+-- Adds an operator's remarks to a failure.  Tables: projection_failures.
+CREATE FUNCTION projector_note(failure_id bigint, note jsonb) RETURNS void
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_note';
+COMMENT ON FUNCTION projector_note IS 'add remarks to a failure';

@@ -6,7 +6,10 @@ REVOKE ALL ON FUNCTION
     projector_append, projector_append_batch,
     projector_create, projector_alter, projector_set_mode,
     projector_pause, projector_resume, projector_drop,
-    projector_drain, projector_retry, projector_reset, projector_is_replay
+    projector_drain, projector_retry, projector_reset, projector_is_replay,
+    projector_requeue, projector_requeue_dead, projector_skip,
+    projector_unskip, projector_note, projector_outbox_report,
+    projector_outbox_stats
     FROM PUBLIC;
 
 -- A dump carries the data along, and the sequences that number it.

@@ -166,14 +166,21 @@ SELECT set_eq($$ SELECT proname::text COLLATE "default" || '(' || pg_get_functio
     'projector_drain(name text DEFAULT NULL::text, tenant_id text DEFAULT NULL::text, max_events bigint DEFAULT NULL::bigint) -> bigint',
     'projector_drop(name text) -> void',
     'projector_is_replay() -> boolean',
+    'projector_note(failure_id bigint, note jsonb) -> void',
+    'projector_outbox_report(status text DEFAULT NULL::text, max_rows integer DEFAULT 100, name text DEFAULT NULL::text, tenant_id text DEFAULT NULL::text) -> SETOF projector.outbox',
+    'projector_outbox_stats(name text DEFAULT NULL::text, tenant_id text DEFAULT NULL::text) -> TABLE(projection_name text, tenant_id text, pending bigint, held bigint, processing bigint, failed bigint, dead bigint, oldest_pending_age interval, applied_count bigint, failed_count bigint)',
     'projector_pause(name text, tenant_id text DEFAULT NULL::text, reason text DEFAULT NULL::text) -> void',
+    'projector_requeue(name text, tenant_id text, aggregate_id text, sequence_number bigint) -> boolean',
+    'projector_requeue_dead(max_rows integer DEFAULT 100, name text DEFAULT NULL::text, tenant_id text DEFAULT NULL::text) -> TABLE(projection_name text, tenant_id text, aggregate_id text, sequence_number bigint)',
     'projector_reset(name text, tenant_id text DEFAULT NULL::text, aggregate_id text DEFAULT NULL::text, force boolean DEFAULT false) -> bigint',
     'projector_resume(name text, tenant_id text DEFAULT NULL::text) -> void',
     'projector_retry(name text, tenant_id text, aggregate_id text, sequence_number bigint) -> text',
-    'projector_set_mode(name text, mode text, tenant_id text DEFAULT NULL::text) -> void'
+    'projector_set_mode(name text, mode text, tenant_id text DEFAULT NULL::text) -> void',
+    'projector_skip(name text, tenant_id text, aggregate_id text, sequence_number bigint, reason text) -> boolean',
+    'projector_unskip(name text, tenant_id text, aggregate_id text, sequence_number bigint) -> boolean'
     ], 'functions, arguments, defaults and results');
 SELECT is_empty($$ SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('app'::regnamespace, 'projector'::regnamespace)
-    AND proname LIKE 'projector\_%' AND (provolatile <> 'v' OR proparallel <> 'u') $$,
+    AND proname LIKE 'projector\_%' AND proname NOT LIKE '%outbox%' AND (provolatile <> 'v' OR proparallel <> 'u') $$,
     'functions that write are volatile and not parallel');
 
 -- ---- settings ----
@@ -195,9 +202,11 @@ SELECT is_empty($$ SELECT attrelid::regclass, attname FROM pg_attribute JOIN pg_
     'nobody has a privilege on a column');
 SELECT is_empty($$ SELECT a.* FROM pg_namespace n, aclexplode(coalesce(nspacl, acldefault('n', nspowner))) a
     WHERE nspname = 'projector' AND a.grantee = 0 $$, 'PUBLIC has no privilege on the schema');
-SELECT is_empty($$ SELECT oid::regprocedure FROM pg_proc WHERE prosecdef
+SELECT set_eq($$ SELECT proname::text COLLATE "default", provolatile, proconfig[1] COLLATE "default" FROM pg_proc WHERE prosecdef
     AND pronamespace IN ('app'::regnamespace, 'projector'::regnamespace) AND proname LIKE 'projector%' $$,
-    'no function is SECURITY DEFINER');
+    $$ VALUES ('projector_outbox_report', 's'::"char", 'search_path=pg_catalog, pg_temp'),
+              ('projector_outbox_stats', 's', 'search_path=pg_catalog, pg_temp') $$,
+    'only reports are SECURITY DEFINER: they do not write, and their search_path is pinned');
 
 -- ---- dump ----
 SELECT set_eq($$ SELECT unnest(extconfig)::regclass::text FROM pg_extension WHERE extname = 'projector' $$,

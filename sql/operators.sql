@@ -1,0 +1,172 @@
+-- What operators do with events that have failed: look, requeue, pass over.
+CREATE EXTENSION projector;
+CREATE TABLE steps (tenant_id text, item_id text, path text NOT NULL, PRIMARY KEY (tenant_id, item_id));
+-- collects the events it has applied; cannot apply one that says "bad"
+CREATE FUNCTION note_step(e projector.event) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO public.steps AS s VALUES (e.tenant_id, e.aggregate_id, e.sequence_number)
+    ON CONFLICT (tenant_id, item_id) DO UPDATE SET path = s.path || ' ' || excluded.path;
+    IF e.payload = '"bad"' AND NOT EXISTS (SELECT FROM public.mended) THEN
+        RAISE EXCEPTION 'cannot apply % of %', e.sequence_number, e.aggregate_id USING DETAIL = 'It is bad.';
+    END IF;
+END $$;
+CREATE TABLE mended ();
+SELECT projector_create('steps', handler => 'note_step', targets => '{steps}',
+    options => '{"max_attempts": 2, "retry_base": "1 h", "retry_max": "1 h"}');
+SELECT projector_append_batch(tenant, item, '[{"event_type": "F", "payload": 1}, {"event_type": "F", "payload": "bad"},
+    {"event_type": "F", "payload": 3}, {"event_type": "G", "payload": 4}]')
+FROM (VALUES ('acme', 'a'), ('acme', 'b'), ('beta', 'c')) AS x (tenant, item);
+CREATE VIEW work AS SELECT tenant_id, aggregate_id, sequence_number, status, attempt_count FROM projector.outbox;
+
+--
+-- Reports
+--
+SELECT projector_drain();
+SELECT tenant_id, aggregate_id, sequence_number, event_type, status, attempt_count, last_error
+FROM projector_outbox_report() ORDER BY tenant_id, aggregate_id, sequence_number;
+-- oldest first, by status, tenant and number; machine-readable
+SELECT count(*) FROM projector_outbox_report(max_rows => 4);
+SELECT tenant_id, aggregate_id FROM projector_outbox_report('failed', name => 'steps', tenant_id => 'beta');
+SELECT jsonb_agg(jsonb_build_object('aggregate', aggregate_id, 'error', last_error))
+FROM projector_outbox_report('failed', tenant_id => 'beta');
+SELECT count(*) FROM projector_outbox_report(name => 'other');
+SELECT projector_outbox_report('broken');
+SELECT projection_name, tenant_id, pending, held, processing, failed, dead, oldest_pending_age > '0' AS has_age, applied_count, failed_count
+FROM projector_outbox_stats();
+SELECT tenant_id, held FROM projector_outbox_stats('steps', 'beta');
+
+--
+-- Requeue
+--
+SET projector.clock_offset = '2 h';
+SELECT projector_drain();
+RESET projector.clock_offset;
+SELECT * FROM work WHERE status = 'dead' ORDER BY 1, 2, 3;
+SELECT tenant_id, dead, failed, held FROM projector_outbox_stats();
+-- not mended: it fails again, from the start
+SELECT projector_requeue('steps', 'acme', 'a', 2);
+SELECT * FROM work WHERE aggregate_id = 'a' ORDER BY 3;
+SELECT projector_drain();
+SELECT * FROM work WHERE aggregate_id = 'a' ORDER BY 3;
+-- a failed one too; nothing to do for others
+SELECT projector_requeue('steps', 'acme', 'a', 2);
+SELECT projector_requeue('steps', 'acme', 'a', 2);
+SELECT projector_requeue('steps', 'acme', 'a', 3);
+SELECT projector_requeue('steps', 'acme', 'a', 9);
+SELECT projector_requeue('steps', 'acme', NULL, 2);
+SELECT projector_requeue('nothing', 'acme', 'a', 2);
+-- mended: its aggregate goes on, in order
+INSERT INTO mended DEFAULT VALUES;
+SELECT projector_drain();
+SELECT * FROM steps ORDER BY 1, 2;
+-- at or below the offset
+INSERT INTO projector.apply_outbox (projection_id, log_seq, tenant_id, aggregate_id, sequence_number, event_type, status)
+SELECT projection_id, e.log_seq, 'acme', 'a', 2, 'F', 'dead' FROM projector.projections, projector.events e
+WHERE (e.tenant_id, e.aggregate_id, e.sequence_number) = ('acme', 'a', 2);
+SELECT projector_requeue('steps', 'acme', 'a', 2);
+DELETE FROM projector.apply_outbox WHERE aggregate_id = 'a';
+-- in bounded batches, the oldest first
+SELECT projector_requeue_dead(0);
+SELECT * FROM projector_requeue_dead(1);
+SELECT * FROM projector_requeue_dead(name => 'steps', tenant_id => 'acme');
+SELECT * FROM projector_requeue_dead();
+SELECT * FROM projector_requeue_dead();
+SELECT projector_drain();
+SELECT * FROM steps ORDER BY 1, 2;
+SELECT count(*) FROM projector.outbox;
+SELECT aggregate_id, sequence_number, resolution FROM projector.failures ORDER BY 1, 2;
+
+--
+-- Skip
+--
+TRUNCATE mended, steps;
+SELECT projector_append_batch('acme', 'd', '[{"event_type": "F", "payload": 1}, {"event_type": "F", "payload": "bad"},
+    {"event_type": "F", "payload": 3}, {"event_type": "F", "payload": "bad"}, {"event_type": "F", "payload": 5}]');
+SELECT projector_drain();
+SELECT * FROM work ORDER BY 3;
+-- a reason is needed; only what is there, and above the offset
+SELECT projector_skip('steps', 'acme', 'd', 2, NULL);
+SELECT projector_skip('steps', 'acme', 'd', 2, '');
+SELECT projector_skip('steps', 'acme', 'd', 9, 'why not');
+SELECT projector_skip('steps', 'acme', 'd', 1, 'too late');
+-- the failed one, and one that has not been reached yet
+SELECT projector_skip('steps', 'acme', 'd', 2, 'test data');
+SELECT projector_skip('steps', 'acme', 'd', 2, 'again');
+SELECT projector_skip('steps', 'acme', 'd', 4, 'test data too');
+SELECT projector_drain();
+SELECT * FROM steps;
+SELECT * FROM work;
+SELECT aggregate_id, last_sequence_number FROM projector.offsets WHERE aggregate_id = 'd';
+SELECT sequence_number, error_code, error_message, resolution, metadata->>'skip_reason' AS reason, metadata->>'skipped_by' = current_user AS by_me
+FROM projector.failures WHERE aggregate_id = 'd' ORDER BY 1;
+-- what follows is applied, and a replay honours the decision
+SELECT projector_append('acme', 'd', 'F', '6');
+SELECT projector_drain();
+TRUNCATE steps;
+SELECT projector_reset('steps', 'acme', force => true);
+SELECT projector_drain() > 0 AS replayed;
+SELECT * FROM steps WHERE item_id = 'd';
+-- until it is taken back: too late for the read model, which says so
+INSERT INTO mended DEFAULT VALUES;
+SELECT projector_unskip('steps', 'acme', 'd', 4);
+SELECT projector_unskip('steps', 'acme', 'd', 4);
+SELECT projector_unskip('steps', 'acme', 'd', 3);
+TRUNCATE steps;
+SELECT projector_reset('steps', 'acme', force => true);
+SELECT projector_drain() > 0 AS replayed;
+SELECT * FROM steps WHERE item_id = 'd';
+SELECT sequence_number, resolution FROM projector.failures WHERE aggregate_id = 'd' ORDER BY 1;
+-- in time: as if it had never been
+SELECT projector_append('acme', 'e', 'F', '1');
+SELECT projector_skip('steps', 'acme', 'e', 1, 'a mistake');
+SELECT projector_unskip('steps', 'acme', 'e', 1);
+SELECT projector_drain();
+SELECT * FROM steps WHERE item_id = 'e';
+SELECT count(*) FROM projector.failures WHERE aggregate_id = 'e';
+-- inline and strict: an append takes the skipped one along
+SELECT projector_set_mode('steps', 'inline');
+TRUNCATE mended;
+SELECT projector_append('acme', 'e', 'F', '"bad"');
+SELECT projector_skip('steps', 'acme', 'e', 2, 'bad');
+SELECT projector_set_mode('steps', 'strict');
+SELECT projector_append('acme', 'e', 'F', '3');
+SELECT * FROM steps WHERE item_id = 'e';
+SELECT * FROM work;
+-- of no interest to the projection
+SELECT projector_alter('steps', '{"event_types": ["F"]}');
+SELECT projector_append('acme', 'e', 'G', '4');
+SELECT projector_skip('steps', 'acme', 'e', 4, 'why not');
+
+--
+-- Notes
+--
+SELECT projector_note(id, '{"ticket": "OPS-1"}') FROM projector.failures WHERE aggregate_id = 'd' AND sequence_number = 2;
+SELECT projector_note(id, '{"ticket": "OPS-2", "who": "me"}') FROM projector.failures WHERE aggregate_id = 'd' AND sequence_number = 2;
+SELECT metadata - 'skipped_by' AS metadata FROM projector.failures WHERE aggregate_id = 'd' AND sequence_number = 2;
+SELECT projector_note(0, '{}');
+SELECT projector_note(1, '[]');
+SELECT projector_note(1, NULL);
+
+--
+-- Who may
+--
+CREATE ROLE regress_operator;
+GRANT EXECUTE ON FUNCTION projector_requeue, projector_requeue_dead, projector_skip, projector_unskip, projector_note,
+    projector_outbox_report, projector_outbox_stats TO regress_operator;
+\set VERBOSITY terse
+SET ROLE regress_operator;
+SELECT projector_requeue('steps', 'acme', 'a', 1);
+SELECT projector_skip('steps', 'acme', 'a', 1, 'x');
+SELECT projector_unskip('steps', 'acme', 'a', 1);
+SELECT projector_note(1, '{}');
+SELECT * FROM projector_requeue_dead(name => 'steps');
+SELECT * FROM projector_requeue_dead();
+SELECT count(*) FROM projector_outbox_report();
+SELECT count(*) > 0 FROM projector_outbox_stats();
+RESET ROLE;
+\set VERBOSITY default
+SET client_min_messages = warning;
+DROP OWNED BY regress_operator;
+DROP ROLE regress_operator;
+DROP EXTENSION projector CASCADE;
+DROP TABLE steps, mended;

@@ -1,0 +1,397 @@
+/*
+ * item.c
+ *	  What an operator does with one queued event: try it again now, put it
+ *	  back into the queue, pass over it, or take that back.
+ *
+ * Each of these waits for the pair's locks, unlike a drain: somebody has asked
+ * for this event, and wants an answer.
+ */
+#include "compat.h"
+
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "storage/lockdefs.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/tuplestore.h"
+
+#include "apply.h"
+#include "args.h"
+#include "context.h"
+#include "cursor.h"
+#include "failure.h"
+#include "lock.h"
+#include "offset.h"
+#include "outbox.h"
+#include "projection.h"
+#include "statement.h"
+
+PG_FUNCTION_INFO_V1(projector_retry);
+PG_FUNCTION_INFO_V1(projector_requeue);
+PG_FUNCTION_INFO_V1(projector_requeue_dead);
+PG_FUNCTION_INFO_V1(projector_skip);
+PG_FUNCTION_INFO_V1(projector_unskip);
+PG_FUNCTION_INFO_V1(projector_note);
+
+/* An event of a pair, as the functions' first four arguments name it. */
+typedef struct QueuedEvent
+{
+	PjPair		pair;
+	Datum		aggregate;
+	int64		sequence;
+	PjContext	saved;
+} QueuedEvent;
+
+static PjStatement note_skips = {
+	.sql = "UPDATE projector.projections SET skips = EXISTS"
+	" (SELECT FROM projector.projection_failures f"
+	" WHERE f.projection_id = $1 AND f.resolution = 'skipped')"
+	" WHERE projection_id = $1",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
+/*
+ * Read the arguments and take the locks; what changes the registry needs the
+ * projection's lock exclusively.
+ */
+static void
+enter_item(FunctionCallInfo fcinfo, const char *function, LOCKMODE mode,
+		   QueuedEvent *item)
+{
+	char	   *name = pj_required_name(fcinfo, 0, "name");
+	Datum		tenant = pj_required_text(fcinfo, 1, "tenant_id");
+	PjProjection *projection;
+
+	item->aggregate = pj_required_text(fcinfo, 2, "aggregate_id");
+	item->sequence = DatumGetInt64(pj_required(fcinfo, 3, "sequence_number"));
+	pj_require_read_committed(function);
+	pj_refuse_in_user_code(function);
+	projection = pj_projection_own(name, mode);
+	pj_refuse_dormant(projection);
+
+	pj_enter_internal(&item->saved);
+	pj_lock_pair(projection->id, tenant, ShareLock, true);
+	pj_lock_driver(projection->id, tenant, true);
+	pj_pair_look(&item->pair, projection, tenant);
+	if (item->pair.run_id != 0)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_IN_USE),
+				errmsg("projection \"%s\" is being rebuilt for tenant \"%s\"",
+					   projection->name, TextDatumGetCString(tenant)),
+				errdetail("Run %lld is active.",
+						  (long long) item->pair.run_id));
+}
+
+static int64
+item_offset(const QueuedEvent *item)
+{
+	PjOffset	offset = {.aggregate = item->aggregate};
+
+	pj_offsets_load(item->pair.projection->id, item->pair.tenant, &offset, 1);
+	return offset.last;
+}
+
+/* An event that has been applied cannot be applied or passed over now. */
+static void
+refuse_below_offset(const QueuedEvent *item)
+{
+	int64		offset = item_offset(item);
+
+	if (offset >= item->sequence)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("event %lld of aggregate \"%s\" is not above the offset of projection \"%s\"",
+					   (long long) item->sequence,
+					   TextDatumGetCString(item->aggregate),
+					   item->pair.projection->name),
+				errdetail("The offset is %lld: the event has been applied or passed over.",
+						  (long long) offset),
+				errhint("To apply it again, rebuild the aggregate with projector_rebuild."));
+}
+
+/* The event itself; an error if it is not there, or of no interest. */
+static PjEvent *
+load_event(const QueuedEvent *item)
+{
+	const PjProjection *projection = item->pair.projection;
+	PjRange		range = {.aggregate = item->aggregate,
+		.after = item->sequence - 1,.upto = item->sequence,.max = 1};
+	PjEvent    *event;
+
+	if (pj_source_load(item->pair.tenant, &range, 1, 0, &event) == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_OBJECT),
+				errmsg("there is no event %lld of aggregate \"%s\" of tenant \"%s\"",
+					   (long long) item->sequence,
+					   TextDatumGetCString(item->aggregate),
+					   TextDatumGetCString(item->pair.tenant)));
+	if (!pj_projection_wants(projection, event))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("projection \"%s\" does not subscribe to events of type \"%s\"",
+					   projection->name,
+					   TextDatumGetCString(pj_event_type(event))));
+	return event;
+}
+
+/* ---- retry ---- */
+
+/* Apply one queued event, and those of its aggregate before it. */
+static const char *
+retry_item(QueuedEvent *item)
+{
+	PjPair	   *pair = &item->pair;
+	PjRange		range = {.aggregate = item->aggregate,.upto = item->sequence,
+	.own = pair->projection->options.batch_size};
+	PjClaim		claim;
+	PjApply		apply = {
+		.pair = pair,
+		.driver = PJ_BY_RETRY,
+		.retry = item->sequence,
+		.ranges = &range,
+		.nranges = 1,
+		.claims = &claim,
+		.nclaims = 1,
+	};
+	int64		applied = 0;
+
+	if (!pj_outbox_claim_one(pair->projection->id, pair->tenant,
+							 item->aggregate, item->sequence, &claim))
+		return "none";
+	refuse_below_offset(item);
+
+	do
+	{
+		pj_apply(&apply);
+		applied += apply.applied;
+	} while (apply.incomplete && apply.applied > 0 && apply.failed == 0);
+
+	pj_cursor_move(pair, 0, false, applied, apply.failed);
+	if (apply.failed > 0 && apply.failed_at == item->sequence)
+		return "failed";
+	if (apply.dropped > 0)
+		return "none";
+	return item_offset(item) >= item->sequence ? "applied" : "held";
+}
+
+/* See the install script. */
+Datum
+projector_retry(PG_FUNCTION_ARGS)
+{
+	QueuedEvent item;
+	const char *result;
+
+	enter_item(fcinfo, "projector_retry", ShareLock, &item);
+	if (item.pair.mode == PJ_OFF)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("projection \"%s\" is off for tenant \"%s\"",
+					   item.pair.projection->name,
+					   TextDatumGetCString(item.pair.tenant)),
+				errhint("Switch it on with projector_set_mode."));
+	result = retry_item(&item);
+	pj_leave_internal(&item.saved);
+
+	PG_RETURN_TEXT_P(cstring_to_text(result));
+}
+
+/* ---- requeue ---- */
+
+/* Make an item pending again, and let what waited for it follow. */
+static bool
+requeue_item(const PjPair *pair, const PjEvent *event)
+{
+	Datum		aggregate = pj_event_aggregate(event);
+
+	if (!pj_outbox_requeue(pair->projection->id, pj_event_log_seq(event)))
+		return false;
+	pj_outbox_release(pair->projection->id, pair->tenant, &aggregate, 1);
+	return true;
+}
+
+/* See the install script. */
+Datum
+projector_requeue(PG_FUNCTION_ARGS)
+{
+	QueuedEvent item;
+	PjClaim		claim;
+	bool		done = false;
+
+	enter_item(fcinfo, "projector_requeue", ShareLock, &item);
+	if (pj_outbox_claim_one(item.pair.projection->id, item.pair.tenant,
+							item.aggregate, item.sequence, &claim))
+	{
+		refuse_below_offset(&item);
+		done = requeue_item(&item.pair, &claim.event);
+	}
+	pj_leave_internal(&item.saved);
+
+	PG_RETURN_BOOL(done);
+}
+
+/* The projections that the caller may look after: all, or the one named. */
+static int
+own_projections(Datum name, int32 **ids)
+{
+	PjProjection *projections;
+	int			n = pj_projections(&projections);
+	int			count = 0;
+
+	*ids = palloc(sizeof(int32) * Max(n, 1));
+	if (name)
+	{
+		(*ids)[0] = pj_projection_own(TextDatumGetCString(name), ShareLock)->id;
+		return 1;
+	}
+	for (int i = 0; i < n; i++)
+		if (!projections[i].dormant && pj_projection_is_own(&projections[i]))
+			(*ids)[count++] = projections[i].id;
+	return count;
+}
+
+/* See the install script. */
+Datum
+projector_requeue_dead(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	int32		limit = DatumGetInt32(pj_required(fcinfo, 0, "max_rows"));
+	Datum		name = pj_optional_text(fcinfo, 1, "name");
+	Datum		tenant = pj_optional_text(fcinfo, 2, "tenant_id");
+	int32	   *projection_ids,
+			   *ids;
+	PjClaim    *claims;
+	PjContext	saved;
+	int			n;
+
+	pj_require_read_committed("projector_requeue_dead");
+	pj_refuse_in_user_code("projector_requeue_dead");
+	if (limit < 1)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("max_rows must be positive"));
+	InitMaterializedSRF(fcinfo, 0);
+	n = own_projections(name, &projection_ids);
+
+	pj_enter_internal(&saved);
+	n = pj_outbox_dead(projection_ids, n, tenant, limit, &ids, &claims);
+	for (int i = 0; i < n; i++)
+	{
+		PjEvent    *event = &claims[i].event;
+		PjPair		pair = {.tenant = pj_event_tenant(event)};
+		Datum		values[4];
+		bool		nulls[4] = {false};
+
+		pj_lock_projection(ids[i], ShareLock, true);
+		pj_lock_pair(ids[i], pair.tenant, ShareLock, true);
+		pj_lock_driver(ids[i], pair.tenant, true);
+		pair.projection = pj_projection_by_id(ids[i]);
+		if (pair.projection == NULL || !requeue_item(&pair, event))
+			continue;			/* somebody else has been faster */
+		values[0] = CStringGetTextDatum(pair.projection->name);
+		values[1] = pj_event_tenant(event);
+		values[2] = pj_event_aggregate(event);
+		values[3] = event->values[PJ_EVENT_SEQUENCE_NUMBER];
+		tuplestore_putvalues(result->setResult, result->setDesc, values,
+							 nulls);
+	}
+	pj_leave_internal(&saved);
+
+	PG_RETURN_NULL();
+}
+
+/* ---- skip ---- */
+
+static void
+note_skips_of(const PjProjection *projection)
+{
+	Datum		values[1] = {Int32GetDatum(projection->id)};
+
+	pj_execute(&note_skips, values, NULL);
+}
+
+/* See the install script. */
+Datum
+projector_skip(PG_FUNCTION_ARGS)
+{
+	Datum		reason = pj_required_text(fcinfo, 4, "reason");
+	char	   *who = GetUserNameFromId(GetUserId(), false);
+	QueuedEvent item;
+	PjEvent    *event;
+	bool		done;
+
+	enter_item(fcinfo, "projector_skip", ExclusiveLock, &item);
+	event = load_event(&item);
+	refuse_below_offset(&item);
+	done = pj_failure_skip(item.pair.projection, event, reason, who);
+	note_skips_of(item.pair.projection);
+
+	/* whoever meets it next passes over it, and goes on with the others */
+	requeue_item(&item.pair, event);
+	pj_leave_internal(&item.saved);
+
+	PG_RETURN_BOOL(done);
+}
+
+/* See the install script. */
+Datum
+projector_unskip(PG_FUNCTION_ARGS)
+{
+	QueuedEvent item;
+	PjEvent    *event;
+	bool		passed;
+	bool		done;
+
+	enter_item(fcinfo, "projector_unskip", ExclusiveLock, &item);
+	event = load_event(&item);
+	passed = item_offset(&item) >= item.sequence;
+	done = pj_failure_unskip(item.pair.projection, pj_event_log_seq(event));
+	note_skips_of(item.pair.projection);
+	pj_leave_internal(&item.saved);
+
+	if (done && passed)
+		ereport(NOTICE,
+				errmsg("event %lld of aggregate \"%s\" has been passed over, and is not in the read model",
+					   (long long) item.sequence,
+					   TextDatumGetCString(item.aggregate)),
+				errhint("It is applied when the aggregate is rebuilt with projector_rebuild."));
+	PG_RETURN_BOOL(done);
+}
+
+/* ---- notes ---- */
+
+/* See the install script. */
+Datum
+projector_note(PG_FUNCTION_ARGS)
+{
+	int64		failure_id = DatumGetInt64(pj_required(fcinfo, 0,
+													   "failure_id"));
+	Datum		remarks = pj_required(fcinfo, 1, "note");
+	PjProjection *projection;
+	PjContext	saved;
+	int32		id;
+
+	if (!JB_ROOT_IS_OBJECT(DatumGetJsonbP(remarks)))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("note must be a JSON object"));
+	pj_enter_internal(&saved);
+	id = pj_failure_projection(failure_id);
+	pj_leave_internal(&saved);
+	projection = id ? pj_projection_by_id(id) : NULL;
+	if (projection == NULL)
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_OBJECT),
+				errmsg("failure %lld does not exist", (long long) failure_id),
+				errhint("The failures are listed in projector.failures."));
+	pj_projection_own(projection->name, ShareLock);
+
+	pj_enter_internal(&saved);
+	pj_failure_note(failure_id, remarks);
+	pj_leave_internal(&saved);
+
+	PG_RETURN_VOID();
+}
