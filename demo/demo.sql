@@ -9,8 +9,8 @@ CREATE TABLE inventory_stock (
     tenant_id          text,
     item_id            text,
     on_hand            bigint NOT NULL,
-    last_event_id      uuid,
-    last_event_version bigint,
+    last_event_id      uuid NOT NULL,
+    last_event_version bigint NOT NULL,
     PRIMARY KEY (tenant_id, item_id));
 
 -- 2. A handler says how one event changes it.  An event that the row has seen

@@ -29,11 +29,14 @@ GRANT INSERT (tenant_id, aggregate_id, sequence_number, event_id, event_type, pa
     ON projector.events TO regress_appender;
 
 GRANT USAGE ON SCHEMA projector TO regress_reader;
-GRANT SELECT ON projector.outbox, projector.offsets, projector.failures TO regress_reader;
+GRANT SELECT ON projector.outbox, projector.offsets, projector.failures, projector.projections,
+    projector.projection_cursors TO regress_reader;
+GRANT EXECUTE ON FUNCTION projector_outbox_report, projector_outbox_stats TO regress_reader;
 
 GRANT USAGE ON SCHEMA projector TO regress_modeller, regress_other;
 GRANT EXECUTE ON FUNCTION projector_create, projector_alter, projector_set_mode, projector_pause, projector_resume,
-    projector_drop, projector_drain, projector_retry, projector_reset TO regress_modeller, regress_other;
+    projector_drop, projector_drain, projector_retry, projector_reset, projector_is_replay, projector_requeue,
+    projector_requeue_dead, projector_skip, projector_unskip, projector_note TO regress_modeller, regress_other;
 
 --
 -- Nothing is granted to everybody

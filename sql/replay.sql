@@ -235,6 +235,23 @@ SELECT aggregate_id, resolution FROM projector.failures ORDER BY 1;
 SELECT projector_drop('steps');
 
 --
+-- A handler that receives what it appends: a drain takes what is there when it
+-- begins, and leaves the rest to the next
+--
+CREATE FUNCTION echo(e projector.event) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM public.projector_append(e.tenant_id, e.aggregate_id, e.event_type, e.payload);
+END $$;
+SELECT projector_create('echo', handler => 'echo', event_types => '{Echo}', options => '{"may_append": true}');
+SELECT projector_drain('echo');
+SELECT projector_append('acme', 'valley', 'Echo', '1');
+SELECT projector_drain('echo');
+SELECT projector_drain('echo');
+SELECT count(*) FROM projector.events WHERE event_type = 'Echo';
+SELECT projector_drop('echo');
+DROP FUNCTION echo;
+
+--
 -- An aggregate with an open failure is reset
 --
 TRUNCATE steps;

@@ -37,6 +37,7 @@ PG_FUNCTION_INFO_V1(projector_set_mode);
 PG_FUNCTION_INFO_V1(projector_pause);
 PG_FUNCTION_INFO_V1(projector_resume);
 PG_FUNCTION_INFO_V1(projector_drop);
+PG_FUNCTION_INFO_V1(projector_adopt);
 
 static PjStatement insert_projection = {
 	.sql = "INSERT INTO projector.projections (name, owner, kind, handler,"
@@ -138,6 +139,23 @@ static PjStatement note_overrides = {
 	.expect = SPI_OK_UPDATE,
 	.nargs = 2,
 	.argtypes = {INT4OID, BOOLOID},
+};
+
+static PjStatement adopt = {
+	.sql = "UPDATE projector.projections SET home = $2, handover_log_seq = NULL"
+	" WHERE projection_id = $1",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+/* Cursors and outbox are as true as they were where the copy was made. */
+static PjStatement replay_cursors = {
+	.sql = "UPDATE projector.projection_cursors"
+	" SET state = 'replaying', updated_at = now() WHERE projection_id = $1",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
 };
 
 #define DELETE_FROM(table) \
@@ -501,6 +519,7 @@ projector_set_mode(PG_FUNCTION_ARGS)
 				errhint("With a tenant_id, null removes the tenant's own mode."));
 	projection = pj_projection_own(pj_required_name(fcinfo, 0, "name"),
 								   ExclusiveLock);
+	pj_refuse_dormant(projection);
 	if (mode)
 		pj_definition_check_mode(projection->name, pj_mode(mode),
 								 projection->ordering);
@@ -616,4 +635,34 @@ projector_drop(PG_FUNCTION_ARGS)
 	pj_leave_internal(&saved);
 
 	PG_RETURN_VOID();
+}
+
+/* ---- adopt ---- */
+
+/* See the install script. */
+Datum
+projector_adopt(PG_FUNCTION_ARGS)
+{
+	PjProjection *projections;
+	int			n = pj_projections(&projections);
+	int64		adopted = 0;
+	PjContext	saved;
+
+	pj_require_read_committed("projector_adopt");
+	pj_refuse_in_user_code("projector_adopt");
+	pj_enter_internal(&saved);
+	for (int i = 0; i < n; i++)
+	{
+		Datum		values[2] = {Int32GetDatum(projections[i].id),
+		CStringGetTextDatum(pj_home())};
+
+		if (!projections[i].dormant)
+			continue;
+		pj_lock_projection(projections[i].id, ExclusiveLock, true);
+		adopted += pj_execute(&adopt, values, NULL);
+		pj_execute(&replay_cursors, values, NULL);
+	}
+	pj_leave_internal(&saved);
+
+	PG_RETURN_INT64(adopted);
 }

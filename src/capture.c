@@ -151,7 +151,8 @@ refuse_strict(const PjProjection *projection, Datum tenant, const char *why)
 					ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			errmsg("projection \"%s\" cannot apply the event now for tenant \"%s\"",
 				   projection->name, TextDatumGetCString(tenant)),
-			errdetail("%s", why));
+			errdetail("%s", why),
+			errhint("An event that need not be applied at once is queued in mode \"inline\"."));
 }
 
 /* Apply events of one tenant. */

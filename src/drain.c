@@ -55,6 +55,7 @@ typedef struct Drain
 	List	   *pairs;			/* of DrainPair: those with something to do */
 	int			entered;		/* how many of them we have entered */
 	int64		left;			/* events still allowed */
+	int64		upto;			/* what comes later is left to the next drain */
 	MemoryContext batch;		/* reset after each batch */
 } Drain;
 
@@ -130,7 +131,8 @@ hand_over(const int32 *ids, int n)
 		ereport(NOTICE,
 				errmsg("projection \"%s\" is not drained yet",
 					   pj_projection_by_id(handovers[0].id)->name),
-				errdetail("Transactions that append events were open when it was created, reset or switched on, and still are."));
+				errdetail("Transactions that append events were open when it was created, reset or switched on, and still are."),
+				errhint("Call projector_drain again when they have ended."));
 		return;
 	}
 	last = pj_source_last_log_seq();
@@ -180,7 +182,7 @@ read_log(PjPair *pair, DrainPair *dp, int limit)
 
 /* Apply the next queued items.  Returns whether anything was done. */
 static bool
-read_queue(PjPair *pair, DrainPair *dp, int limit)
+read_queue(PjPair *pair, DrainPair *dp, int limit, int64 upto)
 {
 	PjApply		apply = {
 		.pair = pair,
@@ -188,7 +190,7 @@ read_queue(PjPair *pair, DrainPair *dp, int limit)
 	};
 
 	apply.nclaims = pj_outbox_claim(pair->projection->id, pair->tenant, limit,
-									&apply.claims);
+									upto, &apply.claims);
 	apply.nranges = pj_outbox_ranges(apply.claims, apply.nclaims,
 									 &apply.ranges);
 	pj_apply(&apply);
@@ -237,7 +239,7 @@ drain_batch(Drain *drain, DrainPair *dp)
 		return false;
 	limit = Min(pair.projection->options.batch_size, drain->left);
 	return pair.replaying ? read_log(&pair, dp, limit) :
-		read_queue(&pair, dp, limit);
+		read_queue(&pair, dp, limit, drain->upto);
 }
 
 /* ---- the loop ---- */
@@ -269,8 +271,15 @@ add_pairs(Drain *drain, int32 projection_id, Datum tenant)
 	if (!pj_lock_projection(projection_id, ShareLock, false))
 		return;
 	projection = pj_projection_by_id(projection_id);
-	if (projection == NULL || projection->dormant)
+	if (projection == NULL)
 		return;
+	if (projection->dormant)
+	{
+		ereport(NOTICE,
+				errmsg("projection \"%s\" is dormant", projection->name),
+				errhint("Run projector_adopt() if projections shall run in this copy of their database."));
+		return;
+	}
 
 	if (tenant != 0)
 	{
@@ -394,6 +403,9 @@ projector_drain(PG_FUNCTION_ARGS)
 
 	pj_enter_internal(&saved);
 	pj_outbox_sweep();
+
+	/* or a handler that appends what it subscribes to would keep us busy */
+	drain->upto = pj_source_last_log_seq();
 	hand_over(ids, n);
 	for (int i = 0; i < n; i++)
 		add_pairs(drain, ids[i], tenant);

@@ -25,18 +25,20 @@
 static PjStatement record = {
 	.sql = "INSERT INTO projector.projection_failures AS f (projection_id,"
 	" tenant_id, aggregate_id, sequence_number, log_seq, event_id, event_type,"
-	" error_code, error_message, error_detail, error_context, recoverable)"
-	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+	" error_code, error_message, error_detail, error_context, recoverable,"
+	" error_hint)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
 	" ON CONFLICT (projection_id, log_seq) WHERE resolved_at IS NULL"
 	" DO UPDATE SET retry_count = f.retry_count + 1,"
 	" error_code = excluded.error_code, error_message = excluded.error_message,"
 	" error_detail = excluded.error_detail,"
+	" error_hint = excluded.error_hint,"
 	" error_context = excluded.error_context,"
 	" recoverable = excluded.recoverable, last_failed_at = clock_timestamp()",
 	.expect = SPI_OK_INSERT,
-	.nargs = 12,
+	.nargs = 13,
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID, INT8OID, UUIDOID, TEXTOID,
-	TEXTOID, TEXTOID, TEXTOID, TEXTOID, BOOLOID},
+	TEXTOID, TEXTOID, TEXTOID, TEXTOID, BOOLOID, TEXTOID},
 };
 
 static PjStatement resolve = {
@@ -167,6 +169,15 @@ next_attempt(const PjOptions *options, int attempts)
 	return pj_now() + Min(wait, options->retry_max);
 }
 
+static void
+set_text(Datum *values, char *nulls, int i, const char *str)
+{
+	if (str)
+		values[i] = CStringGetTextDatum(str);
+	else
+		nulls[i] = 'n';
+}
+
 /*
  * Record that an event has failed.  attempts_before says how often it had
  * been tried already.
@@ -181,14 +192,14 @@ pj_failure_record(const PjProjection *projection, const PjEvent *event,
 		(pj_failure_transient(error) ? TRANSIENT_FACTOR : 1);
 	bool		dead = attempts >= allowed;
 	const char *message = error->message ? error->message : "unknown error";
-	Datum		values[12] = {Int32GetDatum(projection->id),
+	Datum		values[13] = {Int32GetDatum(projection->id),
 		pj_event_tenant(event), pj_event_aggregate(event),
 		event->values[PJ_EVENT_SEQUENCE_NUMBER],
 		event->values[PJ_EVENT_LOG_SEQ], pj_event_id(event),
 		pj_event_type(event),
 		CStringGetTextDatum(unpack_sql_state(error->sqlerrcode)),
 	CStringGetTextDatum(message)};
-	char		nulls[] = "            ";
+	char		nulls[] = "             ";
 
 	/* of an event that is missing from the log, the id is not known */
 	if (pj_event_id(event) == 0)
@@ -198,15 +209,10 @@ pj_failure_record(const PjProjection *projection, const PjEvent *event,
 	pj_offset_count_error(projection->id, pj_event_tenant(event),
 						  pj_event_aggregate(event), message);
 
-	if (error->detail)
-		values[9] = CStringGetTextDatum(error->detail);
-	else
-		nulls[9] = 'n';
-	if (error->context)
-		values[10] = CStringGetTextDatum(error->context);
-	else
-		nulls[10] = 'n';
+	set_text(values, nulls, 9, error->detail);
+	set_text(values, nulls, 10, error->context);
 	values[11] = BoolGetDatum(!dead);
+	set_text(values, nulls, 12, error->hint);
 	pj_execute(&record, values, nulls);
 }
 

@@ -110,7 +110,7 @@ refuse_below_offset(const QueuedEvent *item)
 					   item->pair.projection->name),
 				errdetail("The offset is %lld: the event has been applied or passed over.",
 						  (long long) offset),
-				errhint("To apply it again, rebuild the aggregate with projector_rebuild."));
+				errhint("To apply it again, remove the aggregate from the read model and reset it with projector_reset."));
 }
 
 /* The event itself; an error if it is not there, or of no interest. */
@@ -357,7 +357,7 @@ projector_unskip(PG_FUNCTION_ARGS)
 				errmsg("event %lld of aggregate \"%s\" has been passed over, and is not in the read model",
 					   (long long) item.sequence,
 					   TextDatumGetCString(item.aggregate)),
-				errhint("It is applied when the aggregate is rebuilt with projector_rebuild."));
+				errhint("It is applied once the aggregate is removed from the read model and reset with projector_reset."));
 	PG_RETURN_BOOL(done);
 }
 

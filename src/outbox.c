@@ -48,13 +48,14 @@ static PjStatement claim = {
 	" p AS MATERIALIZED (SELECT" ITEM_COLUMNS
 	"FROM projector.apply_outbox WHERE projection_id = $1"
 	" AND tenant_id = $2 AND status = 'pending' AND NOT held"
+	" AND log_seq <= $5"
 	" ORDER BY log_seq LIMIT $3 - (SELECT count(*) FROM f)"
 	" FOR UPDATE SKIP LOCKED)"
 	" SELECT * FROM (SELECT * FROM f UNION ALL SELECT * FROM p) c"
 	" ORDER BY aggregate_id, sequence_number",
 	.expect = SPI_OK_SELECT,
-	.nargs = 4,
-	.argtypes = {INT4OID, TEXTOID, INT4OID, TIMESTAMPTZOID},
+	.nargs = 5,
+	.argtypes = {INT4OID, TEXTOID, INT4OID, TIMESTAMPTZOID, INT8OID},
 };
 
 /* The row of an event in the log is found by its position there … */
@@ -317,12 +318,17 @@ read_claim(int row, PjClaim *claim)
 													  desc, &isnull));
 }
 
-/* Claim due items of a pair, at most "limit" of them. */
+/*
+ * Claim due items of a pair, at most "limit" of them, and none of events
+ * behind "upto" in the log.
+ */
 int
-pj_outbox_claim(int32 projection_id, Datum tenant, int limit, PjClaim **claims)
+pj_outbox_claim(int32 projection_id, Datum tenant, int limit, int64 upto,
+				PjClaim **claims)
 {
-	Datum		values[4] = {Int32GetDatum(projection_id), tenant,
-	Int32GetDatum(limit), TimestampTzGetDatum(pj_now())};
+	Datum		values[5] = {Int32GetDatum(projection_id), tenant,
+		Int32GetDatum(limit), TimestampTzGetDatum(pj_now()),
+	Int64GetDatum(upto)};
 	int			n = pj_execute(&claim, values, NULL);
 
 	*claims = palloc(sizeof(PjClaim) * Max(n, 1));

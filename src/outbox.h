@@ -40,7 +40,7 @@ typedef struct PjClaim
 extern void pj_outbox_enqueue(int32 projection_id, PjEvent *const *events,
 							  int n, bool replay);
 extern int	pj_outbox_claim(int32 projection_id, Datum tenant, int limit,
-							PjClaim **claims);
+							int64 upto, PjClaim **claims);
 extern bool pj_outbox_claim_one(int32 projection_id, Datum tenant,
 								Datum aggregate, int64 sequence_number,
 								PjClaim *claim);

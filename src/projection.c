@@ -321,7 +321,8 @@ pj_refuse_dormant(const PjProjection *projection)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("projection \"%s\" is dormant", projection->name),
-				errdetail("It was registered in another database, of which this is a copy."));
+				errdetail("It was registered in another database, of which this is a copy."),
+				errhint("Run projector_adopt() if projections shall run here."));
 }
 
 /* Does the projection subscribe to events of this type? */

@@ -61,7 +61,7 @@ check_repeatable(const PjProjection *projection, bool force)
 			errmsg("projection \"%s\" cannot be reset safely",
 				   projection->name),
 			errdetail("Its events would be applied a second time to a read model that has them already."),
-			errhint("Use projector_rebuild, or set option \"idempotent\" if its code can stand it, or call projector_reset with force => true."));
+			errhint("Empty the read model and call projector_reset with force => true (what projector_rebuild will do in one step), or set option \"idempotent\" if its code can stand events it has seen."));
 }
 
 /*

@@ -138,6 +138,7 @@ CREATE TABLE projector.projection_failures (
     error_code      text NOT NULL,
     error_message   text NOT NULL,
     error_detail    text,
+    error_hint      text,
     error_context   text,
     retry_count     integer NOT NULL DEFAULT 0,
     recoverable     boolean NOT NULL,

@@ -43,6 +43,16 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_resume';
 COMMENT ON FUNCTION projector_resume IS 'end a pause';
 
+-- Lets the projections of a copied database, restored or made from a
+-- template, run in it, and returns how many.  Offsets and queued events are
+-- kept; the next drain reads the log from where each cursor stands.
+-- Tables: projections, projection_cursors (update).
+CREATE FUNCTION projector_adopt() RETURNS bigint
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_adopt';
+COMMENT ON FUNCTION projector_adopt IS
+    'let the projections of a copied database run';
+
 -- Removes a projection and everything kept about it, but not its read model.
 -- Tables: projections, projection_offsets, projection_cursors, apply_outbox,
 -- projection_failures (delete).

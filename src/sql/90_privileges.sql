@@ -5,7 +5,7 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA projector FROM PUBLIC;
 REVOKE ALL ON FUNCTION
     projector_append, projector_append_batch,
     projector_create, projector_alter, projector_set_mode,
-    projector_pause, projector_resume, projector_drop,
+    projector_pause, projector_resume, projector_drop, projector_adopt,
     projector_drain, projector_retry, projector_reset, projector_is_replay,
     projector_requeue, projector_requeue_dead, projector_skip,
     projector_unskip, projector_note, projector_outbox_report,

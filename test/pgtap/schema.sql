@@ -159,6 +159,7 @@ SELECT set_has($$ SELECT column_name, type FROM columns_of('projector.failures')
 SELECT set_eq($$ SELECT proname::text COLLATE "default" || '(' || pg_get_function_arguments(oid) || ') -> ' || pg_get_function_result(oid)
     FROM pg_proc WHERE pronamespace = 'app'::regnamespace AND proname LIKE 'projector\_%'$$,
     ARRAY[
+    'projector_adopt() -> bigint',
     'projector_alter(name text, changes jsonb) -> void',
     'projector_append(tenant_id text, aggregate_id text, event_type text, payload jsonb, expected_version bigint DEFAULT NULL::bigint, metadata jsonb DEFAULT ''{}''::jsonb, event_id uuid DEFAULT NULL::uuid) -> bigint',
     'projector_append_batch(tenant_id text, aggregate_id text, events jsonb, expected_version bigint DEFAULT NULL::bigint) -> bigint',

@@ -97,6 +97,26 @@ foreach my $format ('plain', 'custom', 'directory')
 	}
 }
 
+# Adopted, a copy goes on from where it was made, and finds in the log what has
+# been appended since.
+foreach my $copy ('copy_plain', 'copy_directory')
+{
+	is($node->safe_psql($copy, 'SELECT projector_adopt()'), '2', "$copy: both projections are adopted");
+	is($node->safe_psql($copy, 'SELECT projector_adopt()'), '0', "$copy: once");
+	$node->safe_psql($copy, q{
+		DELETE FROM poison;
+		SELECT projector_resume('inline', 'glo bex');
+		SET projector.clock_offset = 36000;
+		SELECT projector_drain();
+		SELECT projector_append('acme', 'a', 'Added', '1000');
+		SELECT projector_drain();
+	});
+	is($node->safe_psql($copy, 'SELECT sum(events), sum(total) FROM balance'),
+		$node->safe_psql($copy, 'SELECT count(*), sum(payload::bigint) FROM projector.events'),
+		"$copy: the read model has come to the log, each event once");
+	is($node->safe_psql($copy, 'SELECT count(*) FROM projector.apply_outbox'), '0', "$copy: nothing is left to do");
+}
+
 # At home everything goes on.
 is($node->safe_psql('postgres', $everything), $before, 'the dump has changed nothing at home');
 $node->safe_psql('postgres', q{
@@ -119,6 +139,8 @@ is($node->safe_psql('again', $everything), $node->safe_psql('copy_custom', $ever
 $node->safe_psql('template1', 'CREATE DATABASE twin TEMPLATE postgres');
 $node->safe_psql('twin', q{SELECT projector_append('acme', 'a', 'Added', '100')});
 is($node->safe_psql('twin', q{SELECT count(*) FROM projector.apply_outbox}), '0', 'a copied database is dormant too');
+my ($ret, $out, $err) = $node->psql('twin', q{SELECT projector_set_mode('inline', 'async')}, extra_params => ['-v', 'VERBOSITY=sqlstate']);
+like($err, qr/55000/, 'and its modes cannot be changed');
 
 $node->stop;
 done_testing();
