@@ -150,6 +150,13 @@ SELECT projector_note(1, NULL);
 --
 -- Who may
 --
+SELECT projector_set_mode('steps', 'async');
+SELECT projector_append('acme', 'f', 'F', '"bad"');
+SELECT projector_drain();
+SET projector.clock_offset = '2 h';
+SELECT projector_drain();
+RESET projector.clock_offset;
+SELECT * FROM work;
 CREATE ROLE regress_operator;
 GRANT EXECUTE ON FUNCTION projector_requeue, projector_requeue_dead, projector_skip, projector_unskip, projector_note,
     projector_outbox_report, projector_outbox_stats TO regress_operator;

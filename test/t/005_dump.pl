@@ -141,6 +141,13 @@ $node->safe_psql('twin', q{SELECT projector_append('acme', 'a', 'Added', '100')}
 is($node->safe_psql('twin', q{SELECT count(*) FROM projector.apply_outbox}), '0', 'a copied database is dormant too');
 my ($ret, $out, $err) = $node->psql('twin', q{SELECT projector_set_mode('inline', 'async')}, extra_params => ['-v', 'VERBOSITY=sqlstate']);
 like($err, qr/55000/, 'and its modes cannot be changed');
+is($node->safe_psql('twin', q{SELECT count(*) FROM projector.projection_cursors WHERE tenant_id = 'acme' AND state <> 'live'}), '0',
+	'its tenant had been live');
+is($node->safe_psql('twin', q{SELECT projector_adopt()}), '2', 'until it is adopted');
+$node->safe_psql('twin', q{SELECT projector_drain()});
+is($node->safe_psql('twin', 'SELECT sum(events), sum(total) FROM balance'),
+	$node->safe_psql('twin', 'SELECT count(*), sum(payload::bigint) FROM projector.events'),
+	'then what was appended meanwhile is applied');
 
 $node->stop;
 done_testing();
