@@ -91,9 +91,9 @@ SELECT f.projection_name, f.tenant_id, f.aggregate_id, f.sequence_number, f.even
        f.resolved_at, f.resolution
 FROM projector.failures f JOIN projector.events e USING (tenant_id, aggregate_id, sequence_number)
 ORDER BY f.sequence_number;
--- the context leads to the line and the event
+-- the context leads to the line and the event, and goes no further
 SELECT line FROM projector.projection_failures, string_to_table(error_context, E'\n') WITH ORDINALITY c (line, n)
-WHERE n <= 2 ORDER BY n;
+ORDER BY n;
 SELECT last_sequence_number, error_count, last_error FROM projector.offsets WHERE aggregate_id = 'bad-1';
 -- next_attempt_at is retry_base ahead
 SELECT next_attempt_at - updated_at BETWEEN '59 min' AND '61 min' AS backs_off

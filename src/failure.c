@@ -179,6 +179,27 @@ set_text(Datum *values, char *nulls, int i, const char *str)
 }
 
 /*
+ * The part of an error's context that is the projection's: what stands behind
+ * the line naming the event says only who happened to apply it.
+ */
+static char *
+own_context(const PjProjection *projection, const char *context)
+{
+	char	   *start = psprintf("projection \"%s\", event ", projection->name);
+	char	   *copy;
+	char	   *end;
+
+	if (context == NULL)
+		return NULL;
+	copy = pstrdup(context);
+	end = strstr(copy, start);
+	end = end ? strchr(end, '\n') : NULL;
+	if (end)
+		*end = '\0';
+	return copy;
+}
+
+/*
  * Record that an event has failed.  attempts_before says how often it had
  * been tried already.
  */
@@ -210,7 +231,7 @@ pj_failure_record(const PjProjection *projection, const PjEvent *event,
 						  pj_event_aggregate(event), message);
 
 	set_text(values, nulls, 9, error->detail);
-	set_text(values, nulls, 10, error->context);
+	set_text(values, nulls, 10, own_context(projection, error->context));
 	values[11] = BoolGetDatum(!dead);
 	set_text(values, nulls, 12, error->hint);
 	pj_execute(&record, values, nulls);
