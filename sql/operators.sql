@@ -137,6 +137,25 @@ SELECT projector_alter('steps', '{"event_types": ["F"]}');
 SELECT projector_append('acme', 'e', 'G', '4');
 SELECT projector_skip('steps', 'acme', 'e', 4, 'why not');
 
+-- a type given up and taken up again: what had failed then was not an
+-- operator's decision; it is applied in a replay, and can fail and be skipped
+SELECT projector_set_mode('steps', 'inline');
+SELECT projector_alter('steps', '{"event_types": ["F", "G"]}');
+SELECT projector_append('acme', 'g', 'F', '1');
+SELECT projector_append('acme', 'g', 'G', '"bad"');
+SELECT projector_alter('steps', '{"event_types": ["F"]}');
+SELECT sequence_number, resolution FROM projector.failures WHERE aggregate_id = 'g';
+SELECT projector_alter('steps', '{"event_types": ["F", "G"]}');
+DELETE FROM steps WHERE item_id = 'g';
+SELECT projector_reset('steps', 'acme', 'g', force => true);
+SELECT projector_drain();
+SELECT sequence_number, status FROM work WHERE aggregate_id = 'g';
+SELECT projector_skip('steps', 'acme', 'g', 2, 'now it is');
+SELECT projector_drain();
+SELECT * FROM steps WHERE item_id = 'g';
+SELECT sequence_number, resolution, metadata ? 'skip_reason' AS decided FROM projector.failures WHERE aggregate_id = 'g' ORDER BY id;
+SELECT projector_alter('steps', '{"event_types": ["F"]}');
+
 --
 -- Notes
 --

@@ -56,7 +56,7 @@ static PjStatement resolve = {
 static PjStatement select_skipped = {
 	.sql = "SELECT l FROM unnest($2) AS l CROSS JOIN LATERAL"
 	" (SELECT FROM projector.projection_failures"
-	" WHERE projection_id = $1 AND log_seq = l AND resolution = 'skipped'"
+	" WHERE projection_id = $1 AND log_seq = l AND " PJ_SKIP_DECIDED
 	" LIMIT 1) f ORDER BY l",
 	.expect = SPI_OK_SELECT,
 	.nargs = 2,
@@ -93,11 +93,12 @@ static PjStatement skip_new = {
 /* What never failed is forgotten; what did is open again. */
 static PjStatement unskip = {
 	.sql = "WITH made AS (DELETE FROM projector.projection_failures"
-	" WHERE projection_id = $1 AND log_seq = $2 AND resolution = 'skipped'"
+	" WHERE projection_id = $1 AND log_seq = $2 AND " PJ_SKIP_DECIDED
 	" AND error_code = '00000' RETURNING id),"
 	" failed AS (UPDATE projector.projection_failures"
-	" SET resolved_at = NULL, resolution = NULL"
-	" WHERE projection_id = $1 AND log_seq = $2 AND resolution = 'skipped'"
+	" SET resolved_at = NULL, resolution = NULL,"
+	" metadata = metadata - 'skip_reason' - 'skipped_by'"
+	" WHERE projection_id = $1 AND log_seq = $2 AND " PJ_SKIP_DECIDED
 	" AND error_code <> '00000' RETURNING id)"
 	" SELECT id FROM made UNION ALL SELECT id FROM failed",
 	.expect = SPI_OK_SELECT,

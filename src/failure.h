@@ -9,6 +9,9 @@
 
 #include "projection.h"
 
+/* Which rows of projection_failures are an operator's decision to skip. */
+#define PJ_SKIP_DECIDED "resolution = 'skipped' AND metadata ? 'skip_reason'"
+
 extern bool pj_failure_swallowed(const ErrorData *error);
 extern bool pj_failure_transient(const ErrorData *error);
 extern void pj_failure_record(const PjProjection *projection,

@@ -47,7 +47,7 @@ typedef struct QueuedEvent
 static PjStatement note_skips = {
 	.sql = "UPDATE projector.projections SET skips = EXISTS"
 	" (SELECT FROM projector.projection_failures f"
-	" WHERE f.projection_id = $1 AND f.resolution = 'skipped')"
+	" WHERE f.projection_id = $1 AND " PJ_SKIP_DECIDED ")"
 	" WHERE projection_id = $1",
 	.expect = SPI_OK_UPDATE,
 	.nargs = 1,

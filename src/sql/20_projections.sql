@@ -154,6 +154,8 @@ COMMENT ON TABLE projector.projection_failures IS
 CREATE UNIQUE INDEX projection_failures_open_idx
     ON projector.projection_failures (projection_id, log_seq)
     WHERE resolved_at IS NULL;
+-- Passed over because an operator said so.  (The failure of an event that is no
+-- longer subscribed to is closed as skipped too, but binds no replay.)
 CREATE UNIQUE INDEX projection_failures_skipped_idx
     ON projector.projection_failures (projection_id, log_seq)
-    WHERE resolution = 'skipped';
+    WHERE resolution = 'skipped' AND metadata ? 'skip_reason';
