@@ -61,9 +61,7 @@
 static bool
 has_given(const PjApply *apply)
 {
-	return apply->driver == PJ_BY_APPEND ||
-		apply->driver == PJ_BY_STRICT_APPEND ||
-		apply->driver == PJ_BY_LOG;
+	return pj_is_append(apply) || apply->driver == PJ_BY_LOG;
 }
 
 /*
@@ -96,6 +94,13 @@ given_suffice(const PjApply *apply, const PjOffset *offsets)
 	return true;
 }
 
+/* Have the batch's events been read from the log, by us or by the driver? */
+static bool
+is_read(const PjBatch *batch)
+{
+	return batch->loaded || batch->apply->driver == PJ_BY_LOG;
+}
+
 /* Load the events of all ranges, or take the given ones. */
 static void
 load_events(PjBatch *batch)
@@ -105,7 +110,7 @@ load_events(PjBatch *batch)
 	PjEvent    *events = apply->given;
 
 	batch->nevents = apply->ngiven;
-	if (!given_suffice(apply, batch->offsets))
+	if (batch->loaded)
 	{
 		for (int i = 0; i < apply->nranges; i++)
 		{
@@ -119,7 +124,6 @@ load_events(PjBatch *batch)
 										apply->nranges,
 										batch->projection->event_types,
 										&events);
-		batch->loaded = true;
 	}
 
 	batch->events = palloc(sizeof(PjEvent *) * Max(batch->nevents, 1));
@@ -268,10 +272,9 @@ mark_replays(PjBatch *batch)
 static void
 mark_skips(PjBatch *batch)
 {
-	if (!batch->projection->skips || !(batch->loaded ||
-									   batch->apply->driver == PJ_BY_LOG))
-		return;
-	pj_failure_mark_skipped(batch->projection, batch->events, batch->nevents);
+	if (batch->projection->skips && is_read(batch))
+		pj_failure_mark_skipped(batch->projection, batch->events,
+								batch->nevents);
 }
 
 /* ---- applying ---- */
@@ -319,7 +322,7 @@ check_events(PjBatch *batch, PjWork *work)
 	MemoryContext context,
 				caller;
 
-	if (!batch->loaded && batch->apply->driver != PJ_BY_LOG)
+	if (!is_read(batch))
 		return;
 	context = AllocSetContextCreate(CurrentMemoryContext, "projector check",
 									ALLOCSET_DEFAULT_SIZES);
@@ -544,16 +547,17 @@ apply_strictly(PjBatch *batch)
 	note_applied(batch, 0, batch->nevents);
 }
 
-/* Can new events be applied without any SQL of ours? */
+/*
+ * Is SQL of ours needed?  Not for new events that follow upon their offsets,
+ * if those have rows.
+ */
 static bool
-needs_no_sql(const PjBatch *batch)
+needs_sql(const PjBatch *batch)
 {
-	const PjApply *apply = batch->apply;
-
-	for (int i = 0; i < apply->nranges; i++)
+	for (int i = 0; i < batch->apply->nranges; i++)
 		if (!batch->offsets[i].exists)
-			return false;
-	return apply->driver != PJ_BY_LOG && given_suffice(apply, batch->offsets);
+			return true;
+	return is_read(batch);
 }
 
 static void
@@ -571,7 +575,8 @@ apply_once(PjApply *apply)
 		batch.offsets[i].aggregate = apply->ranges[i].aggregate;
 	pj_offsets_load(batch.projection->id, apply->pair->tenant, batch.offsets,
 					apply->nranges);
-	if (!needs_no_sql(&batch))
+	batch.loaded = !given_suffice(apply, batch.offsets);
+	if (needs_sql(&batch))
 		enter_internal(&batch);
 	load_events(&batch);
 	cut_slices(&batch);

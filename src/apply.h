@@ -44,6 +44,14 @@ typedef struct PjApply
 	bool		incomplete;		/* the limit cut something off */
 } PjApply;
 
+/* Is it the transaction that appends the events which applies them? */
+static inline bool
+pj_is_append(const PjApply *apply)
+{
+	return apply->driver == PJ_BY_APPEND ||
+		apply->driver == PJ_BY_STRICT_APPEND;
+}
+
 extern void pj_apply(PjApply *apply);
 
 #endif							/* PJ_APPLY_H */

@@ -12,9 +12,10 @@
  * On error nobody needs to leave them: the end of the (sub)transaction
  * restores role, settings and SPI.
  *
- * While a projection's code runs, DDL, TRUNCATE and RESET ALL are refused.  An owner may
- * alter its own tables, and so a handler could switch off the row-level
- * security that keeps it to its tenant; and TRUNCATE does not ask a policy.
+ * While a projection's code runs, DDL, TRUNCATE and RESET ALL are refused.
+ * An owner may alter its own tables, and so a handler could switch off the
+ * row-level security that keeps it to its tenant; TRUNCATE does not ask a
+ * policy; and RESET ALL would reset the tenant.
  */
 #include "compat.h"
 

@@ -245,17 +245,15 @@ drain_batch(Drain *drain, DrainPair *dp)
 /* ---- the loop ---- */
 
 static void
-add_pair(Drain *drain, PjProjection *projection, Datum tenant)
+add_pair(Drain *drain, const PjPair *pair)
 {
-	PjPair		pair;
 	DrainPair  *dp;
 
-	pj_pair_look(&pair, projection, tenant);
-	if (!is_drained(&pair))
+	if (!is_drained(pair))
 		return;
 	dp = palloc0(sizeof(DrainPair));
-	dp->projection_id = projection->id;
-	dp->tenant = tenant;
+	dp->projection_id = pair->projection->id;
+	dp->tenant = pair->tenant;
 	drain->pairs = lappend(drain->pairs, dp);
 }
 
@@ -264,6 +262,7 @@ static void
 add_pairs(Drain *drain, int32 projection_id, Datum tenant)
 {
 	PjProjection *projection;
+	PjPair		pair;
 	Datum	   *tenants;
 	int			n;
 
@@ -283,17 +282,25 @@ add_pairs(Drain *drain, int32 projection_id, Datum tenant)
 
 	if (tenant != 0)
 	{
-		add_pair(drain, projection, tenant);
+		pj_pair_look(&pair, projection, tenant);
+		add_pair(drain, &pair);
 		return;
 	}
-
-	/* a tenant may be in both lists: the second time it will be idle */
 	n = pj_cursors_behind(projection, &tenants);
 	for (int i = 0; i < n; i++)
-		add_pair(drain, projection, tenants[i]);
+	{
+		pj_pair_look(&pair, projection, tenants[i]);
+		add_pair(drain, &pair);
+	}
+
+	/* those among them that have queued items too are there already */
 	n = pj_outbox_tenants(projection->id, &tenants);
 	for (int i = 0; i < n; i++)
-		add_pair(drain, projection, tenants[i]);
+	{
+		pj_pair_look(&pair, projection, tenants[i]);
+		if (!pair.replaying)
+			add_pair(drain, &pair);
+	}
 }
 
 /* Go round the pairs until none has anything to do. */

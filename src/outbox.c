@@ -31,15 +31,15 @@ static PjStatement enqueue = {
 	INT8ARRAYOID, TEXTARRAYOID, BOOLOID},
 };
 
+#define ITEM_COLUMNS \
+	" log_seq, tenant_id, aggregate_id, sequence_number, event_type," \
+	" attempt_count "
+
 /*
  * Retries first, then what is pending.  Each limit must sit in a materialized
  * subquery of its own: under another plan the locking subquery would be run
  * again for each row, and take more than its limit.
  */
-#define ITEM_COLUMNS \
-	" log_seq, tenant_id, aggregate_id, sequence_number, event_type," \
-	" attempt_count "
-
 static PjStatement claim = {
 	.sql = "WITH f AS MATERIALIZED (SELECT" ITEM_COLUMNS
 	"FROM projector.apply_outbox WHERE projection_id = $1"

@@ -20,8 +20,7 @@ pj_batch_is_new(const PjBatch *batch, int i)
 {
 	const PjApply *apply = batch->apply;
 
-	return (apply->driver == PJ_BY_APPEND ||
-			apply->driver == PJ_BY_STRICT_APPEND) &&
+	return pj_is_append(apply) &&
 		pj_event_sequence(batch->events[i]) >=
 		apply->ranges[batch->slice_of[i]].from;
 }
@@ -155,8 +154,7 @@ settle_held(PjBatch *batch)
 				nreleased = 0;
 
 	/* An append does not have the driver lock. */
-	if (apply->driver == PJ_BY_APPEND ||
-		apply->driver == PJ_BY_STRICT_APPEND)
+	if (pj_is_append(apply))
 		return;
 
 	held = palloc(sizeof(int64) * (batch->nevents + apply->nclaims + 1));
