@@ -33,6 +33,9 @@ ISOLATION := $(patsubst test/isolation/specs/%.spec,%,$(sort $(wildcard test/iso
 REGRESS_OPTS = --encoding=UTF8
 ISOLATION_OPTS = --inputdir=test/isolation --encoding=UTF8
 
+# The tests say themselves when events are applied: no worker must do it first.
+installcheck: export PGOPTIONS += -c projector.autostart=off
+
 EXTRA_CLEAN = build results output_iso regression.diffs regression.out
 
 HARNESS = test/harness

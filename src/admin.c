@@ -26,10 +26,12 @@
 #include "context.h"
 #include "cursor.h"
 #include "definition.h"
+#include "failure.h"
 #include "lock.h"
 #include "outbox.h"
 #include "projection.h"
 #include "statement.h"
+#include "wakeup.h"
 
 PG_FUNCTION_INFO_V1(projector_create);
 PG_FUNCTION_INFO_V1(projector_alter);
@@ -300,6 +302,7 @@ projector_create(PG_FUNCTION_ARGS)
 	Oid			owner = GetUserId();
 
 	pj_refuse_in_user_code("projector_create");
+	pj_wake_at_commit();
 	read_create_arguments(fcinfo, &definition);
 	pj_definition_check(&definition, owner);
 	insert_definition(&definition, owner, effective_search_path());
@@ -429,6 +432,7 @@ projector_alter(PG_FUNCTION_ARGS)
 	PjContext	saved;
 
 	pj_refuse_in_user_code("projector_alter");
+	pj_wake_at_commit();
 	changes = DatumGetJsonbP(pj_required(fcinfo, 1, "changes"));
 	projection = pj_projection_own(pj_required_name(fcinfo, 0, "name"),
 								   ExclusiveLock);
@@ -455,6 +459,7 @@ projector_alter(PG_FUNCTION_ARGS)
 					definition.event_types ? NULL : "   n ");
 	if (definition.event_types)
 		pj_outbox_unsubscribe(projection->id, definition.event_types);
+	pj_failure_note_skips(projection);
 	pj_leave_internal(&saved);
 
 	PG_RETURN_VOID();
@@ -463,20 +468,30 @@ projector_alter(PG_FUNCTION_ARGS)
 /* ---- mode ---- */
 
 /*
- * Change the mode of all tenants that have none of their own.  Events that
- * came while a projection was off have left no trace outside the log: once it
- * is on again the log is read from the cursor up to a new handover.
+ * Must the log be read from the cursor up to a new handover?  Events that came
+ * while a projection was off, or followed the log, have left no trace outside
+ * of it.
  */
+static bool
+needs_reading(PjMode before, PjMode after)
+{
+	return (before == PJ_OFF && after != PJ_OFF) ||
+		(before == PJ_FOLLOW && pj_mode_queues(after));
+}
+
+/* Change the mode of all tenants that have none of their own. */
 static void
 set_mode_for_all(const PjProjection *projection, PjMode mode)
 {
-	bool		switched_on = projection->mode == PJ_OFF && mode != PJ_OFF;
+	bool		switched_on = needs_reading(projection->mode, mode);
 	Datum		values[3] = {Int32GetDatum(projection->id),
 		CStringGetTextDatum(pj_mode_names[mode]),
 	BoolGetDatum(switched_on)};
 
 	if (switched_on)
 		pj_execute(&switch_cursors, values, NULL);
+	if (projection->mode == PJ_SHADOW && mode != PJ_SHADOW)
+		pj_outbox_untry(projection->id, 0);
 	update_registry(&set_mode, values, NULL);
 }
 
@@ -490,10 +505,12 @@ set_mode_for_tenant(PjProjection *projection, Datum tenant, const char *mode)
 	Datum		values[4] = {Int32GetDatum(projection->id), tenant};
 
 	pj_pair_look(&pair, projection, tenant);
-	switched_on = pair.mode == PJ_OFF && after != PJ_OFF;
+	switched_on = needs_reading(pair.mode, after);
+	if (pair.mode == PJ_SHADOW && after != PJ_SHADOW)
+		pj_outbox_untry(projection->id, tenant);
 	if (mode)
 		values[2] = CStringGetTextDatum(mode);
-	values[3] = BoolGetDatum(switched_on || pair.replaying);
+	values[3] = BoolGetDatum(switched_on || pj_pair_behind(&pair));
 	pj_execute(&set_tenant_mode, values, mode ? NULL : "  n ");
 
 	values[1] = BoolGetDatum(switched_on);
@@ -512,6 +529,7 @@ projector_set_mode(PG_FUNCTION_ARGS)
 
 	pj_require_read_committed("projector_set_mode");
 	pj_refuse_in_user_code("projector_set_mode");
+	pj_wake_at_commit();
 	if (mode == NULL && tenant == 0)
 		ereport(ERROR,
 				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
@@ -597,6 +615,7 @@ projector_resume(PG_FUNCTION_ARGS)
 	PjContext	saved;
 
 	pj_refuse_in_user_code("projector_resume");
+	pj_wake_at_commit();
 	projection = pj_projection_own(pj_required_name(fcinfo, 0, "name"),
 								   ExclusiveLock);
 	pj_enter_internal(&saved);
@@ -650,6 +669,7 @@ projector_adopt(PG_FUNCTION_ARGS)
 
 	pj_require_read_committed("projector_adopt");
 	pj_refuse_in_user_code("projector_adopt");
+	pj_wake_at_commit();
 	pj_enter_internal(&saved);
 	for (int i = 0; i < n; i++)
 	{

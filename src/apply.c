@@ -11,10 +11,12 @@
  * What it guarantees:
  *
  *	- An event at or below its aggregate's offset is not applied again.
- *	- No event overtakes an earlier one of its aggregate.  An aggregate's
- *	  events form a slice, in sequence; a slice is cut before the first event
- *	  that has a dead item, a failed one whose retry is not due, or one
- *	  claimed by somebody else, and ends with the first event that fails.
+ *	- No event overtakes an earlier one of its aggregate, or, if the
+ *	  projection is log-ordered, of its tenant.  Events whose order matters
+ *	  form a slice: an aggregate's in sequence, or all in log order.  A slice
+ *	  is cut before the first event that has a dead item, a failed one whose
+ *	  retry is not due, or one claimed by somebody else, and ends with the
+ *	  first event that fails.
  *	- Read model and offset change together: both happen in one
  *	  subtransaction (for strict appends in the caller's own).  The offset
  *	  moves first, by an update that names its old value, so that of two who
@@ -36,6 +38,7 @@
 
 #include "apply.h"
 #include "batch.h"
+#include "deadline.h"
 #include "errcodes.h"
 #include "failure.h"
 #include "kind.h"
@@ -101,61 +104,105 @@ is_read(const PjBatch *batch)
 	return batch->loaded || batch->apply->driver == PJ_BY_LOG;
 }
 
-/* Load the events of all ranges, or take the given ones. */
+/* Load the events of all ranges from their offsets on. */
+static int
+load_ranges(PjBatch *batch, PjEvent **events)
+{
+	PjApply    *apply = batch->apply;
+
+	for (int i = 0; i < apply->nranges; i++)
+	{
+		PjRange    *range = &apply->ranges[i];
+
+		range->after = batch->offsets[i].last;
+		range->max = batch->offsets[i].busy ? 0 :
+			range->own + MAX_BACKLOG + 1;
+	}
+	return pj_source_load(apply->pair->tenant, apply->ranges, apply->nranges,
+						  batch->projection->event_types, events);
+}
+
+/*
+ * Load the events of all ranges, or take the given ones.  In log order there
+ * may be some among them that have been applied.
+ */
 static void
 load_events(PjBatch *batch)
 {
 	PjApply    *apply = batch->apply;
-	PjPair	   *pair = apply->pair;
 	PjEvent    *events = apply->given;
+	int			n = batch->loaded ? load_ranges(batch, &events) :
+		apply->ngiven;
 
-	batch->nevents = apply->ngiven;
-	if (batch->loaded)
+	batch->events = palloc(sizeof(PjEvent *) * Max(n, 1));
+	batch->stale = palloc(sizeof(int64) * Max(n, 1));
+	for (int i = 0; i < n; i++)
 	{
-		for (int i = 0; i < apply->nranges; i++)
-		{
-			PjRange    *range = &apply->ranges[i];
-
-			range->after = batch->offsets[i].last;
-			range->max = batch->offsets[i].busy ? 0 :
-				range->own + MAX_BACKLOG + 1;
-		}
-		batch->nevents = pj_source_load(pair->tenant, apply->ranges,
-										apply->nranges,
-										batch->projection->event_types,
-										&events);
+		if (batch->by_log && pj_event_sequence(&events[i]) <=
+			batch->offsets[events[i].range].last)
+			batch->stale[batch->nstale++] = pj_event_log_seq(&events[i]);
+		else
+			batch->events[batch->nevents++] = &events[i];
 	}
-
-	batch->events = palloc(sizeof(PjEvent *) * Max(batch->nevents, 1));
-	for (int i = 0; i < batch->nevents; i++)
-		batch->events[i] = &events[i];
 }
 
-/* Events come in the order of the ranges: give each range its slice. */
+/* Events in log order are one slice, whichever aggregates they are of. */
+static void
+cut_one_slice(PjBatch *batch)
+{
+	int		   *last = palloc(sizeof(int) * batch->apply->nranges);
+
+	for (int i = 0; i < batch->apply->nranges; i++)
+		last[i] = -1;
+	batch->nslices = 1;
+	batch->slices[0].end = batch->slices[0].loaded_end = batch->nevents;
+	for (int i = 0; i < batch->nevents; i++)
+	{
+		int			range = batch->events[i]->range;
+
+		batch->slice_of[i] = 0;
+		batch->offset_of[i] = range;
+		batch->before[i] = last[range];
+		last[range] = i;
+	}
+}
+
+/* Otherwise they come in the order of the ranges: each has its slice. */
+static void
+cut_slice(PjBatch *batch, int s)
+{
+	PjSlice    *slice = &batch->slices[s];
+	int			at = s > 0 ? batch->slices[s - 1].loaded_end : 0;
+
+	slice->first = slice->applied_end = at;
+	while (at < batch->nevents &&
+		   pj_text_equal(pj_event_aggregate(batch->events[at]),
+						 batch->offsets[s].aggregate))
+	{
+		batch->slice_of[at] = batch->offset_of[at] = s;
+		batch->before[at] = at > slice->first ? at - 1 : -1;
+		at++;
+	}
+	slice->end = slice->loaded_end = at;
+	if (batch->loaded && at - slice->first == batch->apply->ranges[s].max)
+		batch->apply->incomplete = true;
+}
+
 static void
 cut_slices(PjBatch *batch)
 {
-	int			at = 0;
+	int			room = Max(batch->nevents, 1);
 
 	batch->nslices = batch->apply->nranges;
 	batch->slices = palloc0(sizeof(PjSlice) * batch->nslices);
-	batch->slice_of = palloc(sizeof(int) * Max(batch->nevents, 1));
-	for (int i = 0; i < batch->nslices; i++)
-	{
-		PjSlice    *slice = &batch->slices[i];
-
-		slice->offset = &batch->offsets[i];
-		slice->first = at;
-		while (at < batch->nevents &&
-			   pj_text_equal(pj_event_aggregate(batch->events[at]),
-							 slice->offset->aggregate))
-			batch->slice_of[at++] = i;
-		slice->end = slice->loaded_end = at;
-		slice->applied_end = slice->first;
-		if (batch->loaded && at - slice->first == batch->apply->ranges[i].max)
-			batch->apply->incomplete = true;
-	}
-	Assert(at == batch->nevents);
+	batch->slice_of = palloc(sizeof(int) * room);
+	batch->offset_of = palloc(sizeof(int) * room);
+	batch->before = palloc(sizeof(int) * room);
+	if (batch->by_log)
+		cut_one_slice(batch);
+	else
+		for (int s = 0; s < batch->nslices; s++)
+			cut_slice(batch, s);
 }
 
 /* May this event be applied by this driver now? */
@@ -173,10 +220,9 @@ may_apply(const PjBatch *batch, int i)
 			return item->claimed;
 		case PJ_FAILED:
 		case PJ_DEAD:
-			if (!item->claimed || has_given(apply))
+			if (!item->claimed || (has_given(apply) && !batch->by_log))
 				return false;
-			if (apply->driver == PJ_BY_RETRY &&
-				pj_event_sequence(batch->events[i]) == apply->retry)
+			if (pj_event_log_seq(batch->events[i]) == apply->retry)
 				return true;
 			return item->status == PJ_FAILED && item->due;
 	}
@@ -191,7 +237,7 @@ short_backlog(const PjBatch *batch, int s)
 	const PjRange *range = &batch->apply->ranges[s];
 	int			own = slice->first;
 
-	if (range->upto <= slice->offset->last)
+	if (range->upto <= batch->offsets[s].last)
 		return true;			/* all have been applied */
 	while (own < slice->end &&
 		   pj_event_sequence(batch->events[own]) < range->from)
@@ -201,27 +247,58 @@ short_backlog(const PjBatch *batch, int s)
 		pj_event_sequence(batch->events[slice->end - 1]) == range->upto;
 }
 
-/* Find the events' items.  New events have none. */
+/* Take over what the claims say.  Both are sorted alike. */
+static void
+items_from_claims(PjBatch *batch, bool *known)
+{
+	const PjApply *apply = batch->apply;
+
+	for (int c = 0, i = 0; c < apply->nclaims; c++)
+	{
+		const PjClaim *claim = &apply->claims[c];
+		const PjSlice *slice = &batch->slices[claim->range];
+		int64		log_seq = pj_event_log_seq(&claim->event);
+
+		i = Max(i, slice->first);
+		while (i < slice->loaded_end &&
+			   pj_event_log_seq(batch->events[i]) < log_seq)
+			i++;
+		if (i < slice->loaded_end &&
+			pj_event_log_seq(batch->events[i]) == log_seq)
+		{
+			batch->items[i] = claim->item;
+			known[i] = true;
+		}
+	}
+}
+
+/*
+ * Find the events' items.  New events have none, and those of claims are
+ * known.
+ */
 static void
 look_at_items(PjBatch *batch)
 {
-	PjEvent   **old = palloc(sizeof(PjEvent *) * Max(batch->nevents, 1));
-	int		   *place = palloc(sizeof(int) * Max(batch->nevents, 1));
+	int			room = Max(batch->nevents, 1);
+	PjEvent   **unknown = palloc(sizeof(PjEvent *) * room);
+	int		   *place = palloc(sizeof(int) * room);
+	bool	   *known = palloc0(sizeof(bool) * room);
 	PjItem	   *items;
 	int			n = 0;
 
-	batch->items = palloc0(sizeof(PjItem) * Max(batch->nevents, 1));
+	batch->items = palloc0(sizeof(PjItem) * room);
+	items_from_claims(batch, known);
 	for (int i = 0; i < batch->nevents; i++)
 	{
-		if (pj_batch_is_new(batch, i))
+		if (known[i] || pj_batch_is_new(batch, i))
 			continue;
-		old[n] = batch->events[i];
+		unknown[n] = batch->events[i];
 		place[n++] = i;
 	}
 	if (n == 0)
 		return;
 	items = palloc(sizeof(PjItem) * n);
-	pj_outbox_look(batch->projection->id, old, n, items);
+	pj_outbox_look(batch->projection->id, unknown, n, items);
 	for (int i = 0; i < n; i++)
 		batch->items[place[i]] = items[i];
 }
@@ -239,13 +316,14 @@ cut_blocked(PjBatch *batch)
 
 		while (i < slice->end && may_apply(batch, i))
 			i++;
-		slice->stopped = i < slice->end || slice->offset->busy;
+		slice->stopped = i < slice->end ||
+			(!batch->by_log && batch->offsets[s].busy);
 
 		/*
 		 * Given events take their aggregate's backlog along only if that is
 		 * short, and nothing is in the way.
 		 */
-		if (has_given(apply) &&
+		if (has_given(apply) && !batch->by_log &&
 			(slice->stopped || !short_backlog(batch, s)))
 		{
 			slice->stopped = true;
@@ -256,6 +334,39 @@ cut_blocked(PjBatch *batch)
 	}
 }
 
+/* How the pair is doing; an append has not looked. */
+static PjState
+pair_state(const PjBatch *batch)
+{
+	PjPair		pair = *batch->apply->pair;
+
+	if (pj_is_append(batch->apply))
+		pj_pair_look(&pair, pair.projection, pair.tenant);
+	return pair.state;
+}
+
+/*
+ * Is this event, which has no item and is not just being appended, read
+ * again?  Not if the projection had been off, or follows the log.
+ */
+static bool
+is_reread(const PjBatch *batch, int i, PjState state)
+{
+	const PjProjection *projection = batch->projection;
+
+	switch (state)
+	{
+		case PJ_SWITCHING:
+			return false;
+		case PJ_REPLAYING:
+			return !projection->handed_over ||
+				pj_event_log_seq(batch->events[i]) <=
+				projection->handover_log_seq;
+		default:
+			return batch->apply->driver != PJ_BY_LOG;
+	}
+}
+
 /*
  * An event is replayed unless it is just being appended, or has been waiting
  * in the outbox ever since.
@@ -263,9 +374,23 @@ cut_blocked(PjBatch *batch)
 static void
 mark_replays(PjBatch *batch)
 {
+	PjState		state = PJ_LIVE;
+	bool		looked = false;
+
 	for (int i = 0; i < batch->nevents; i++)
-		batch->events[i]->replay = batch->items[i].status != PJ_NO_ROW ?
-			batch->items[i].replay : !pj_batch_is_new(batch, i);
+	{
+		PjEvent    *event = batch->events[i];
+
+		if (batch->items[i].status != PJ_NO_ROW || pj_batch_is_new(batch, i))
+		{
+			event->replay = batch->items[i].replay;
+			continue;
+		}
+		if (!looked)
+			state = pair_state(batch);
+		looked = true;
+		event->replay = is_reread(batch, i, state);
+	}
 }
 
 /* Events that an operator has decided to pass over. */
@@ -287,30 +412,31 @@ static void
 check_event(PjBatch *batch, int i)
 {
 	const PjSlice *slice = &batch->slices[batch->slice_of[i]];
+	const PjOffset *offset = &batch->offsets[batch->offset_of[i]];
 	PjEvent    *event = batch->events[i];
-	int64		previous = i > slice->applied_end ?
-		pj_event_sequence(batch->events[i - 1]) : slice->offset->last;
+	PjEvent    *before = batch->before[i] >= slice->applied_end ?
+		batch->events[batch->before[i]] : NULL;
+	int64		previous = before ? pj_event_sequence(before) : offset->last;
 
 	if (pj_event_sequence(event) != previous + 1 &&
 		(batch->projection->event_types == 0 ||
 		 !pj_source_complete(batch->apply->pair->tenant,
-							 slice->offset->aggregate, previous,
+							 offset->aggregate, previous,
 							 pj_event_sequence(event))))
 		ereport(ERROR,
 				errcode(ERRCODE_PJ_EVENT_MISSING),
 				errmsg("event %lld of aggregate \"%s\" of tenant \"%s\" is missing from the log",
 					   (long long) previous + 1,
-					   TextDatumGetCString(slice->offset->aggregate),
+					   TextDatumGetCString(offset->aggregate),
 					   batch->tenant),
 				errdetail("The next one found is event %lld.",
 						  (long long) pj_event_sequence(event)));
-	if (i > slice->applied_end &&
-		pj_event_log_seq(event) <= pj_event_log_seq(batch->events[i - 1]))
+	if (before && pj_event_log_seq(event) <= pj_event_log_seq(before))
 		ereport(ERROR,
 				errcode(ERRCODE_PJ_SEQUENCE_VIOLATION),
 				errmsg("event %lld of aggregate \"%s\" of tenant \"%s\" comes before its predecessor in the log",
 					   (long long) pj_event_sequence(event),
-					   TextDatumGetCString(slice->offset->aggregate),
+					   TextDatumGetCString(offset->aggregate),
 					   batch->tenant));
 	pj_source_check_hash(event);
 }
@@ -340,14 +466,20 @@ check_events(PjBatch *batch, PjWork *work)
 static bool
 move_offsets(PjBatch *batch, int lo, int hi)
 {
-	PjOffsetMove *moves = palloc(sizeof(PjOffsetMove) * batch->nslices);
+	int			noffsets = batch->apply->nranges;
+	PjOffsetMove *moves = palloc(sizeof(PjOffsetMove) * noffsets);
+	bool	   *moved = palloc0(sizeof(bool) * noffsets);
 	int			n = 0;
 
-	for (int i = lo; i < hi; i++)
+	/* each one to the last of its events */
+	for (int i = hi - 1; i >= lo; i--)
 	{
-		if (i + 1 < hi && batch->slice_of[i + 1] == batch->slice_of[i])
+		int			o = batch->offset_of[i];
+
+		if (moved[o])
 			continue;
-		moves[n].from = batch->slices[batch->slice_of[i]].offset;
+		moved[o] = true;
+		moves[n].from = &batch->offsets[o];
 		moves[n].to = pj_event_sequence(batch->events[i]);
 		moves[n++].event_id = pj_event_id(batch->events[i]);
 	}
@@ -374,6 +506,7 @@ init_piece(Piece *piece, PjBatch *batch, int lo, int hi)
 	piece->work.hi = hi;
 	piece->work.at = lo;
 	piece->moving = false;
+	pj_deadline_begin(0);
 }
 
 /*
@@ -425,12 +558,12 @@ note_applied(PjBatch *batch, int lo, int hi)
 {
 	for (int i = lo; i < hi; i++)
 	{
-		PjSlice    *slice = &batch->slices[batch->slice_of[i]];
+		PjOffset   *offset = &batch->offsets[batch->offset_of[i]];
 
-		slice->applied_end = i + 1;
-		slice->offset->last = pj_event_sequence(batch->events[i]);
-		slice->offset->exists = true;
-		slice->offset->row = NULL;
+		batch->slices[batch->slice_of[i]].applied_end = i + 1;
+		offset->last = pj_event_sequence(batch->events[i]);
+		offset->exists = true;
+		offset->row = NULL;
 		batch->apply->applied += !batch->events[i]->skipped;
 	}
 }
@@ -444,19 +577,35 @@ enter_internal(PjBatch *batch)
 	batch->entered = true;
 }
 
-/* Record that an event has failed, and stop its slice there. */
+/*
+ * Record that an event has failed, and stop its slice there, unless it is to
+ * be passed over.
+ */
 static void
 note_failed(PjBatch *batch, int i, ErrorData *error)
 {
 	PjSlice    *slice = &batch->slices[batch->slice_of[i]];
+	PjOutcome	outcome;
 
 	enter_internal(batch);
-	slice->end = i;
-	slice->stopped = true;
+	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+		error->message = pj_deadline_message();
 	batch->apply->failed++;
 	batch->apply->failed_at = pj_event_sequence(batch->events[i]);
-	pj_failure_record(batch->projection, batch->events[i],
-					  batch->items[i].attempt_count, error);
+	outcome = pj_failure_record(batch->projection, batch->events[i],
+								batch->items[i].attempt_count, error);
+
+	/* its offset has a row now, or a new version of it */
+	batch->offsets[batch->offset_of[i]].exists = true;
+	batch->offsets[batch->offset_of[i]].row = NULL;
+	if (outcome == PJ_PASS_OVER)
+	{
+		batch->events[i]->skipped = true;
+		return;
+	}
+	slice->end = i;
+	slice->stopped = true;
+	batch->apply->gave_up = batch->apply->gave_up || outcome == PJ_GIVE_UP;
 
 	/* what settle() finds there now */
 	batch->items[i].status = PJ_FAILED;
@@ -568,6 +717,7 @@ apply_once(PjApply *apply)
 		.projection = apply->pair->projection,
 		.kind = &pj_kind_handler,
 		.tenant = TextDatumGetCString(apply->pair->tenant),
+		.by_log = apply->pair->projection->log_ordered,
 	};
 
 	batch.offsets = palloc(sizeof(PjOffset) * apply->nranges);
@@ -575,7 +725,7 @@ apply_once(PjApply *apply)
 		batch.offsets[i].aggregate = apply->ranges[i].aggregate;
 	pj_offsets_load(batch.projection->id, apply->pair->tenant, batch.offsets,
 					apply->nranges);
-	batch.loaded = !given_suffice(apply, batch.offsets);
+	batch.loaded = !batch.by_log && !given_suffice(apply, batch.offsets);
 	if (needs_sql(&batch))
 		enter_internal(&batch);
 	load_events(&batch);
@@ -591,6 +741,10 @@ apply_once(PjApply *apply)
 		apply_slices(&batch);
 
 	pj_batch_settle(&batch);
+	if (batch.by_log)
+		apply->passed = batch.slices[0].applied_end < batch.nevents ?
+			pj_event_log_seq(batch.events[batch.slices[0].applied_end]) - 1 :
+			pj_event_log_seq(&apply->given[apply->ngiven - 1]);
 	if (batch.entered)
 		pj_leave_internal(&batch.saved);
 }
@@ -604,7 +758,7 @@ pj_apply(PjApply *apply)
 {
 	apply->applied = apply->failed = apply->failed_at = 0;
 	apply->dropped = apply->held = 0;
-	apply->conflict = false;
+	apply->conflict = apply->gave_up = apply->released = false;
 	for (int tries = 0; tries < MAX_TRIES && apply->nranges > 0; tries++)
 	{
 		apply->blocked = 0;

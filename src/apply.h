@@ -27,18 +27,24 @@ typedef struct PjApply
 	PjDriver	driver;
 	PjRange    *ranges;			/* aggregates, each up to which event */
 	int			nranges;
-	PjEvent    *given;			/* the ranges' last events, except for items */
+	PjEvent    *given;			/* the ranges' last events, except for items;
+								 * if log-ordered, as they are in the log */
 	int			ngiven;
 	PjClaim    *claims;			/* the ranges' items, if they come from some */
 	int			nclaims;
-	int64		retry;			/* PJ_BY_RETRY: the event's sequence number */
+	int64		retry;			/* log_seq of the event to be tried even if it
+								 * is dead or its time has not come, or 0 */
 
 	/* what became of it */
 	int64		applied;
 	int64		failed;
 	int64		failed_at;		/* the last failed event's sequence number */
+	bool		gave_up;		/* some event is dead now */
+	int64		passed;			/* if log-ordered: all up to this log_seq are
+								 * done with */
 	int64		held;			/* items newly marked as held */
 	int64		blocked;		/* aggregates that wait for something */
+	bool		released;		/* items that were held no longer are */
 	int64		dropped;		/* items there was nothing left to do for */
 	bool		conflict;		/* somebody else kept being in the way */
 	bool		incomplete;		/* the limit cut something off */

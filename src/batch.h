@@ -13,10 +13,12 @@
 #include "offset.h"
 #include "outbox.h"
 
-/* One aggregate's events, in sequence. */
+/*
+ * Events that are applied in order or not at all: one aggregate's, in
+ * sequence, or all of the batch's, as they are in the log.
+ */
 typedef struct PjSlice
 {
-	PjOffset   *offset;			/* kept up to date as events are applied */
 	int			first;			/* in PjBatch.events */
 	int			end;			/* behind the last that may be applied */
 	int			loaded_end;		/* behind the last loaded */
@@ -31,13 +33,21 @@ typedef struct PjBatch
 	const PjProjection *projection;
 	const PjKind *kind;
 	const char *tenant;
-	PjOffset   *offsets;
-	PjSlice    *slices;
+	PjOffset   *offsets;		/* of the ranges' aggregates; kept up to date
+								 * as events are applied */
+	PjSlice    *slices;			/* one for each range, or just one */
 	int			nslices;
 	PjEvent   **events;			/* all slices', one behind the other */
 	PjItem	   *items;			/* of the events */
 	int			nevents;
 	int		   *slice_of;		/* index of each event's slice */
+	int		   *offset_of;		/* index of its aggregate's offset */
+	int		   *before;			/* index of its aggregate's event before it,
+								 * or -1 */
+	int64	   *stale;			/* positions of given events that turned out
+								 * to be applied already */
+	int			nstale;
+	bool		by_log;			/* in log order */
 	bool		loaded;			/* from the log, that is; else as given */
 	bool		entered;		/* our own context, to run SQL */
 	PjContext	saved;

@@ -7,7 +7,8 @@
  * that INSERT, COPY and projector_append() are all the same to it.  It checks
  * each event against its predecessor.  Then, for every projection that
  * subscribes to it, the event is applied (inline, strict) or put on the work
- * list (async, or inline if it cannot be applied now).
+ * list (async, shadow, or inline if it cannot be applied now), and whoever
+ * leaves work to a worker asks for it to be woken.
  *
  * Rows are taken in chunks, so that memory is bounded whatever the size of
  * the statement.  An aggregate's events come in sequence, so chunk after
@@ -31,6 +32,7 @@
 #include "outbox.h"
 #include "projection.h"
 #include "source.h"
+#include "wakeup.h"
 
 PG_FUNCTION_INFO_V1(projector_events_capture);
 
@@ -96,6 +98,7 @@ enqueue(const PjProjection *projection, PjEvent *events, int n)
 
 	for (int i = 0; i < n; i++)
 		pointers[i] = &events[i];
+	pj_wake_at_commit();
 	pj_enter_internal(&saved);
 	pj_outbox_enqueue(projection->id, pointers, n, false);
 	pj_leave_internal(&saved);
@@ -171,6 +174,8 @@ apply_now(PjPair *pair, PjEvent *events, int n)
 	pj_apply(&apply);
 	if (apply.conflict)
 		enqueue(pair->projection, events, n);
+	else if (apply.applied < n)
+		pj_wake_at_commit();	/* some are queued */
 }
 
 /* Hand one tenant's events to a projection that may apply them at once. */
@@ -185,7 +190,9 @@ capture_inline(PjProjection *projection, Datum tenant, PjMode mode,
 	if (why == NULL)
 		mode = pair.mode;
 
-	if (mode == PJ_OFF)
+	if (mode == PJ_FOLLOW)
+		pj_wake_at_commit();
+	if (!pj_mode_queues(mode))
 		return;
 	if (why == NULL && (mode == PJ_INLINE || mode == PJ_STRICT))
 		apply_now(&pair, events, n);
@@ -202,16 +209,25 @@ capture_inline(PjProjection *projection, Datum tenant, PjMode mode,
 static void
 capture_for(PjProjection *projection, PjEvent *events, int n)
 {
-	PjEvent    *left = palloc(sizeof(PjEvent) * n);
-	PjEvent    *own = palloc(sizeof(PjEvent) * n);
+	PjEvent    *left,
+			   *own;
 	int			nleft = 0;
 
+	if (projection->mode == PJ_FOLLOW && !projection->overrides)
+	{
+		pj_wake_at_commit();	/* a worker finds them in the log */
+		return;
+	}
+
+	left = palloc(sizeof(PjEvent) * n);
+	own = palloc(sizeof(PjEvent) * n);
 	for (int i = 0; i < n; i++)
 		if (pj_projection_wants(projection, &events[i]))
 			left[nleft++] = events[i];
 
 	/* Unless a tenant has a mode of its own they need no telling apart. */
-	if (projection->mode == PJ_ASYNC && !projection->overrides && nleft > 0)
+	if ((projection->mode == PJ_ASYNC || projection->mode == PJ_SHADOW) &&
+		!projection->overrides && nleft > 0)
 	{
 		enqueue(projection, left, nleft);
 		return;
@@ -242,6 +258,8 @@ capture_for(PjProjection *projection, PjEvent *events, int n)
 		}
 		if (mode == PJ_INLINE || mode == PJ_STRICT)
 			capture_inline(projection, tenant, mode, own, nown);
+		else if (mode == PJ_FOLLOW)
+			pj_wake_at_commit();
 		else if (mode != PJ_OFF)
 			enqueue(projection, own, nown);
 	}

@@ -31,6 +31,7 @@
 #include "utils/syscache.h"
 
 #include "context.h"
+#include "deadline.h"
 
 PG_FUNCTION_INFO_V1(projector_is_replay);
 
@@ -119,6 +120,7 @@ pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg)
 	PG_FINALLY();
 	{
 		running = outer;
+		pj_deadline_disarm();
 	}
 	PG_END_TRY();
 

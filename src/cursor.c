@@ -54,37 +54,93 @@ static PjStatement select_behind = {
 	.argtypes = {INT4OID},
 };
 
-static PjStatement move = {
+/* The tenants $2, whose last events are $3, that have events up to $4 to read. */
+static PjStatement select_unread = {
+	.sql = "SELECT t.tenant_id FROM unnest($2, $3) AS t (tenant_id, last)"
+	" LEFT JOIN LATERAL (SELECT last_log_seq, state"
+	" FROM projector.projection_cursors c"
+	" WHERE c.projection_id = $1 AND c.tenant_id = t.tenant_id LIMIT 1) c"
+	" ON true WHERE least(t.last, $4) > coalesce(c.last_log_seq, 0)"
+	" AND c.state IS DISTINCT FROM 'stopped' ORDER BY t.tenant_id",
+	.expect = SPI_OK_SELECT,
+	.nargs = 4,
+	.argtypes = {INT4OID, TEXTARRAYOID, INT8ARRAYOID, INT8OID},
+};
+
+/*
+ * Likewise, but their events come by themselves: move their cursors.  $5 is
+ * the mode of those that have none of their own.  Whoever has locked a cursor
+ * moves it himself.
+ */
+static PjStatement follow = {
+	.sql = "UPDATE projector.projection_cursors SET last_log_seq = $4,"
+	" updated_at = now() WHERE ctid = ANY (ARRAY (SELECT c.ctid"
+	" FROM unnest($2, $3) AS t (tenant_id, last)"
+	" CROSS JOIN LATERAL (SELECT ctid FROM projector.projection_cursors c"
+	" WHERE c.projection_id = $1 AND c.tenant_id = t.tenant_id"
+	" AND c.state = 'live' AND c.last_log_seq < least(t.last, $4)"
+	" AND coalesce(c.mode, $5) NOT IN ('off', 'follow')"
+	" LIMIT 1 FOR UPDATE SKIP LOCKED) c))",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 5,
+	.argtypes = {INT4OID, TEXTARRAYOID, INT8ARRAYOID, INT8OID, TEXTOID},
+};
+
+static PjStatement follow_new = {
+	.sql = "INSERT INTO projector.projection_cursors"
+	" (projection_id, tenant_id, last_log_seq)"
+	" SELECT $1, t.tenant_id, $4 FROM unnest($2, $3) AS t (tenant_id, last)"
+	" WHERE NOT EXISTS (SELECT FROM projector.projection_cursors c"
+	" WHERE c.projection_id = $1 AND c.tenant_id = t.tenant_id)"
+	" AND $5 NOT IN ('off', 'follow') AND $4 > 0 ON CONFLICT DO NOTHING",
+	.expect = SPI_OK_INSERT,
+	.nargs = 5,
+	.argtypes = {INT4OID, TEXTARRAYOID, INT8ARRAYOID, INT8OID, TEXTOID},
+};
+
+static PjStatement save = {
 	.sql = "INSERT INTO projector.projection_cursors AS c"
 	" (projection_id, tenant_id, last_log_seq, state, applied_count,"
-	" failed_count)"
-	" VALUES ($1, $2, $3, CASE WHEN $7 THEN 'replaying' ELSE 'live' END,"
-	" $5, $6)"
+	" failed_count) VALUES ($1, $2, $3, $4, $5, $6)"
 	" ON CONFLICT (projection_id, tenant_id) DO UPDATE"
 	" SET last_log_seq = greatest(c.last_log_seq, excluded.last_log_seq),"
-	" state = CASE WHEN $4 AND c.state IN ('replaying', 'switching')"
-	" THEN 'live' ELSE c.state END,"
+	" state = excluded.state,"
 	" applied_count = c.applied_count + excluded.applied_count,"
 	" failed_count = c.failed_count + excluded.failed_count,"
 	" updated_at = now()",
 	.expect = SPI_OK_INSERT,
-	.nargs = 7,
-	.argtypes = {INT4OID, TEXTOID, INT8OID, BOOLOID, INT8OID, INT8OID,
-	BOOLOID},
+	.nargs = 6,
+	.argtypes = {INT4OID, TEXTOID, INT8OID, TEXTOID, INT8OID, INT8OID},
 };
+
+static const char *const state_names[] = {
+	[PJ_LIVE] = "live",
+	[PJ_REPLAYING] = "replaying",
+	[PJ_SWITCHING] = "switching",
+	[PJ_STOPPED] = "stopped",
+	NULL
+};
+
+static PjState
+state_of(const char *name)
+{
+	const char *found = pj_choose(name, state_names, "state");
+
+	for (int state = PJ_LIVE; state <= PJ_STOPPED; state++)
+		if (state_names[state] == found)
+			return state;
+	pg_unreachable();
+}
 
 static void
 read_row(HeapTuple tuple, TupleDesc desc, PjPair *pair)
 {
 	Datum	   *columns;
 	bool	   *nulls;
-	char	   *state;
 
 	pj_deform(tuple, desc, &columns, &nulls);
-	state = TextDatumGetCString(columns[Anum_state - 1]);
 	pair->last_log_seq = DatumGetInt64(columns[Anum_last_log_seq - 1]);
-	pair->replaying = strcmp(state, "replaying") == 0 ||
-		strcmp(state, "switching") == 0;
+	pair->state = state_of(TextDatumGetCString(columns[Anum_state - 1]));
 	if (!nulls[Anum_mode - 1])
 		pair->mode = pj_mode(TextDatumGetCString(columns[Anum_mode - 1]));
 	if (!nulls[Anum_paused_by - 1])
@@ -113,7 +169,7 @@ pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
 	pair->paused = projection->paused;
 	pair->run_id = 0;
 	pair->last_log_seq = 0;
-	pair->replaying = !projection->handed_over;
+	pair->state = projection->handed_over ? PJ_LIVE : PJ_REPLAYING;
 
 	pj_key_int4(&keys[0], 1, projection->id);
 	pj_key_text(&keys[1], 2, tenant);
@@ -130,11 +186,11 @@ pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
 void
 pj_cursors_start(int32 projection_id)
 {
-	Datum	   *tenants;
-	int			n = pj_source_tenants(&tenants);
-	Datum		values[2] = {Int32GetDatum(projection_id),
-	pj_text_array(tenants, n)};
+	PjTenants	all;
+	Datum		values[2] = {Int32GetDatum(projection_id)};
 
+	pj_source_tenants(&all);
+	values[1] = pj_text_array(all.tenants, all.count);
 	pj_execute(&insert_missing, values, NULL);
 }
 
@@ -149,16 +205,49 @@ pj_cursors_behind(const PjProjection *projection, Datum **tenants)
 }
 
 /*
- * Move a cursor forward, and count what was done on the way.  "live" says
- * that the log has been read up to the handover.
+ * Those of the tenants whose log has something to read between their cursor
+ * and the tail.
+ */
+int
+pj_cursors_unread(const PjProjection *projection, const PjTenants *all,
+				  int64 tail, Datum **tenants)
+{
+	Datum		values[4] = {Int32GetDatum(projection->id),
+		pj_text_array(all->tenants, all->count),
+	pj_int8_array(all->last, all->count), Int64GetDatum(tail)};
+
+	pj_execute(&select_unread, values, NULL);
+	return pj_result_texts(tenants);
+}
+
+/*
+ * Let the cursors of those whose events come by themselves follow the tail.
+ * The caller has the projection's lock, and the projection is handed over.
  */
 void
-pj_cursor_move(const PjPair *pair, int64 log_seq, bool live, int64 applied,
-			   int64 failed)
+pj_cursors_follow(const PjProjection *projection, const PjTenants *all,
+				  int64 tail)
 {
-	Datum		values[7] = {Int32GetDatum(pair->projection->id), pair->tenant,
-		Int64GetDatum(log_seq), BoolGetDatum(live), Int64GetDatum(applied),
-	Int64GetDatum(failed), BoolGetDatum(pair->replaying)};
+	Datum		values[5] = {Int32GetDatum(projection->id),
+		pj_text_array(all->tenants, all->count),
+		pj_int8_array(all->last, all->count), Int64GetDatum(tail),
+	CStringGetTextDatum(pj_mode_names[projection->mode])};
 
-	pj_execute(&move, values, NULL);
+	pj_execute(&follow, values, NULL);
+	pj_execute(&follow_new, values, NULL);
+}
+
+/*
+ * Write back a pair's cursor and state, and count what was done.  The caller
+ * has the pair's driver lock.
+ */
+void
+pj_cursor_save(const PjPair *pair, int64 applied, int64 failed)
+{
+	Datum		values[6] = {Int32GetDatum(pair->projection->id), pair->tenant,
+		Int64GetDatum(pair->last_log_seq),
+		CStringGetTextDatum(state_names[pair->state]), Int64GetDatum(applied),
+	Int64GetDatum(failed)};
+
+	pj_execute(&save, values, NULL);
 }

@@ -9,6 +9,14 @@
 
 #include "projection.h"
 
+typedef enum PjState
+{
+	PJ_LIVE,
+	PJ_REPLAYING,				/* the log is to be read up to the handover */
+	PJ_SWITCHING,				/* likewise, after having been off */
+	PJ_STOPPED					/* at a dead event, in log order */
+} PjState;
+
 /* A projection and a tenant. */
 typedef struct PjPair
 {
@@ -18,14 +26,32 @@ typedef struct PjPair
 	bool		paused;
 	int64		run_id;			/* of the active run, or 0 */
 	int64		last_log_seq;
-	bool		replaying;		/* the log is to be read up to the handover */
+	PjState		state;
 	bool		exists;			/* there is a row */
 } PjPair;
+
+/* Is the log to be read before anything else? */
+static inline bool
+pj_pair_behind(const PjPair *pair)
+{
+	return pair->state == PJ_REPLAYING || pair->state == PJ_SWITCHING;
+}
+
+/* Do all of its events come from the log, and none from the outbox alone? */
+static inline bool
+pj_pair_reads_log(const PjPair *pair)
+{
+	return pair->mode == PJ_FOLLOW || pair->projection->log_ordered;
+}
 
 extern void pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant);
 extern void pj_cursors_start(int32 projection_id);
 extern int	pj_cursors_behind(const PjProjection *projection, Datum **tenants);
-extern void pj_cursor_move(const PjPair *pair, int64 log_seq, bool live,
-						   int64 applied, int64 failed);
+extern int	pj_cursors_unread(const PjProjection *projection,
+							  const PjTenants *all, int64 tail,
+							  Datum **tenants);
+extern void pj_cursors_follow(const PjProjection *projection,
+							  const PjTenants *all, int64 tail);
+extern void pj_cursor_save(const PjPair *pair, int64 applied, int64 failed);
 
 #endif							/* PJ_CURSOR_H */

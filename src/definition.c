@@ -111,17 +111,35 @@ pj_definition_check_mode(const char *name, PjMode mode, const char *ordering)
 					   name, pj_mode_names[mode]),
 				errdetail("Within the appending transaction the order of the log is not known yet."),
 				errhint("Use mode \"async\"."));
-	if (by_log)
+	if (by_log && mode == PJ_SHADOW)
 		ereport(ERROR,
 				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				errmsg("ordering \"log\" is not supported by this version"),
-				errhint("Use ordering \"aggregate\"."));
-	if (mode == PJ_SHADOW || mode == PJ_FOLLOW)
-		ereport(ERROR,
-				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				errmsg("mode \"%s\" is not supported by this version",
-					   pj_mode_names[mode]),
-				errhint("Use mode \"async\", \"inline\", \"strict\" or \"off\"."));
+				errmsg("projection \"%s\" cannot be tried in mode \"shadow\" with ordering \"log\"",
+					   name),
+				errdetail("A trial takes one aggregate's events at a time, not all of the tenant's before it."),
+				errhint("Use mode \"async\" for one tenant first."));
+}
+
+/* What happens when an event fails depends on the ordering. */
+static void
+check_on_error(const PjDefinition *definition, const PjOptions *options)
+{
+	bool		by_log = strcmp(definition->ordering, "log") == 0;
+	const char *wrong = by_log ? "hold" : "stop";
+	JsonbValue	value;
+
+	if (!pj_json_member(definition->options, "on_error", &value) ||
+		strcmp(options->on_error, wrong) != 0)
+		return;
+	ereport(ERROR,
+			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			errmsg("option \"on_error\" cannot be \"%s\" with ordering \"%s\"",
+				   wrong, definition->ordering),
+			by_log ?
+			errdetail("Holding back one aggregate would let events of others overtake it.") :
+			errdetail("A failed event keeps nothing back but its own aggregate."),
+			errhint("Possible values are \"%s\" and \"skip\".",
+					by_log ? "stop" : "hold"));
 }
 
 /*
@@ -140,6 +158,7 @@ pj_definition_check(PjDefinition *definition, Oid owner)
 							 definition->ordering);
 	check_event_types(definition);
 	pj_options_parse(definition->options, &options);
+	check_on_error(definition, &options);
 	check_targets(definition, &options, owner);
 	definition->handler = pj_kind_handler.check(definition->handler, owner);
 }

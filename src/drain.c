@@ -1,22 +1,13 @@
 /*
  * drain.c
- *	  Applying queued events in the calling session: projector_drain().
+ *	  Applying what is due in the calling session: projector_drain().
  *
  * A drain goes round the pairs that have something to do, one batch each, so
- * that a backlog of one does not delay the others.  A pair whose log is yet
- * to be read (state "replaying" or "switching") has it read up to the
- * projection's handover first; its queued items wait until then.
- *
- * The handover is the position up to which events come from the log; those
- * after it come by themselves, because whoever appends them knows the
- * projection as it is now.  It is set once every transaction that was writing
- * events when the projection was last changed has ended: such a transaction
- * may still go by what it knew before.
+ * that a backlog of one does not delay the others.  It does what a worker
+ * does, but all in the caller's transaction.
  */
 #include "compat.h"
 
-#include "access/transam.h"
-#include "access/xact.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
@@ -24,16 +15,15 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
-#include "apply.h"
 #include "args.h"
 #include "context.h"
-#include "cursor.h"
 #include "guc.h"
+#include "handover.h"
 #include "lock.h"
 #include "outbox.h"
+#include "pairs.h"
 #include "projection.h"
-#include "statement.h"
-#include "tail.h"
+#include "step.h"
 
 PG_FUNCTION_INFO_V1(projector_drain);
 
@@ -42,12 +32,9 @@ PG_FUNCTION_INFO_V1(projector_drain);
 
 typedef struct DrainPair
 {
-	int32		projection_id;
-	Datum		tenant;
+	PjStep		step;
 	bool		entered;		/* its locks are ours */
 	bool		finished;
-	int64		applied;
-	int64		failed;
 } DrainPair;
 
 typedef struct Drain
@@ -56,204 +43,33 @@ typedef struct Drain
 	int			entered;		/* how many of them we have entered */
 	int64		left;			/* events still allowed */
 	int64		upto;			/* what comes later is left to the next drain */
+	PjScan		scan;
 	MemoryContext batch;		/* reset after each batch */
 } Drain;
 
-/* If another drain is at it, it is left to that one. */
-static PjStatement set_handover = {
-	.sql = "UPDATE projector.projections SET handover_log_seq = $2"
-	" WHERE ctid = ANY (ARRAY (SELECT ctid FROM projector.projections"
-	" WHERE projection_id = $1 AND xmin = $3 FOR UPDATE SKIP LOCKED))",
-	.expect = SPI_OK_UPDATE,
-	.nargs = 3,
-	.argtypes = {INT4OID, INT8OID, XIDOID},
-};
-
-/* ---- handover ---- */
-
-static bool
-needs_handover(const PjProjection *projection)
-{
-	return !projection->dormant && !projection->handed_over &&
-		(projection->mode != PJ_OFF || projection->overrides) &&
-		!TransactionIdIsCurrentTransactionId(projection->version);
-}
-
-/* A projection about to be handed over, as it was before we waited. */
-typedef struct Handover
-{
-	int32		id;
-	TransactionId version;
-} Handover;
-
-/*
- * Those of the drained projections that need a handover, locked.  With the
- * lock, the last change of the projection is known to be out: who starts
- * writing from now on goes by it.
- */
-static int
-begin_handovers(const int32 *ids, int n, Handover *handovers)
-{
-	int			count = 0;
-
-	for (int i = 0; i < n; i++)
-	{
-		PjProjection *projection = pj_projection_by_id(ids[i]);
-
-		if (projection == NULL || !needs_handover(projection) ||
-			!pj_lock_projection(ids[i], ShareLock, false))
-			continue;
-		projection = pj_projection_by_id(ids[i]);
-		if (projection == NULL || !needs_handover(projection))
-			continue;
-		handovers[count].id = projection->id;
-		handovers[count++].version = projection->version;
-	}
-	return count;
-}
-
-/*
- * Note the position up to which events are read from the log, for all
- * projections that have none.  Nothing happens to one that has been changed
- * again while we waited.
- */
+/* Set handovers; a drain waits a little for those who are in the way. */
 static void
 hand_over(const int32 *ids, int n)
 {
-	Handover   *handovers = palloc(sizeof(Handover) * Max(n, 1));
-	int64		last;
+	int32		waits = pj_hand_over(ids, n, pj_tail_wait);
 
-	n = begin_handovers(ids, n, handovers);
-	if (n == 0)
-		return;
-	if (!pj_tail_writers_gone(pj_tail_wait))
-	{
+	if (waits)
 		ereport(NOTICE,
 				errmsg("projection \"%s\" is not drained yet",
-					   pj_projection_by_id(handovers[0].id)->name),
+					   pj_projection_by_id(waits)->name),
 				errdetail("Transactions that append events were open when it was created, reset or switched on, and still are."),
 				errhint("Call projector_drain again when they have ended."));
-		return;
-	}
-	last = pj_source_last_log_seq();
-	for (int i = 0; i < n; i++)
-	{
-		Datum		values[3] = {Int32GetDatum(handovers[i].id),
-			Int64GetDatum(last),
-		TransactionIdGetDatum(handovers[i].version)};
-
-		if (pj_execute(&set_handover, values, NULL) == 1)
-			pj_cursors_start(handovers[i].id);
-	}
 }
 
-/* ---- batches ---- */
-
-/* Read the next piece of a pair's log.  Returns whether anything was done. */
-static bool
-read_log(PjPair *pair, DrainPair *dp, int limit)
-{
-	PjProjection *projection = pair->projection;
-	PjEvent    *events;
-	int64		last;
-	PjApply		apply = {.pair = pair,.driver = PJ_BY_LOG};
-
-	apply.ngiven = pj_source_load_log(pair->tenant, pair->last_log_seq,
-									  projection->handover_log_seq,
-									  projection->event_types, limit,
-									  &events);
-	if (apply.ngiven == 0)
-	{
-		pj_cursor_move(pair, projection->handover_log_seq, true, 0, 0);
-		return true;
-	}
-	last = pj_event_log_seq(&events[apply.ngiven - 1]);
-	pj_events_sort(events, apply.ngiven);
-	apply.given = events;
-	apply.nranges = pj_events_ranges(events, apply.ngiven, &apply.ranges);
-	pj_apply(&apply);
-	dp->applied += apply.applied;
-	dp->failed += apply.failed;
-	if (apply.conflict)
-		return false;
-	pj_cursor_move(pair, last, false, 0, 0);
-	return true;
-}
-
-/* Apply the next queued items.  Returns whether anything was done. */
-static bool
-read_queue(PjPair *pair, DrainPair *dp, int limit, int64 upto)
-{
-	PjApply		apply = {
-		.pair = pair,
-		.driver = PJ_BY_QUEUE,
-	};
-
-	apply.nclaims = pj_outbox_claim(pair->projection->id, pair->tenant, limit,
-									upto, &apply.claims);
-	apply.nranges = pj_outbox_ranges(apply.claims, apply.nclaims,
-									 &apply.ranges);
-	pj_apply(&apply);
-	dp->applied += apply.applied;
-	dp->failed += apply.failed;
-	return !apply.conflict &&
-		apply.applied + apply.failed + apply.dropped + apply.held > 0;
-}
-
-static bool
-is_drained(const PjPair *pair)
-{
-	return pair->mode != PJ_OFF && !pair->paused && pair->run_id == 0 &&
-		(pair->projection->handed_over || !pair->replaying);
-}
-
-/*
- * Take a pair's locks, unless we have enough of them.  One that is being
- * drained by somebody else is passed over.
- */
-static bool
-enter_pair(Drain *drain, DrainPair *dp)
-{
-	if (dp->entered)
-		return true;
-	if (drain->entered == MAX_PAIRS ||
-		!pj_lock_pair(dp->projection_id, dp->tenant, ShareLock, false) ||
-		!pj_lock_driver(dp->projection_id, dp->tenant, false))
-		return false;
-	drain->entered++;
-	dp->entered = true;
-	return true;
-}
-
-/* One batch of a pair.  Returns whether anything was done. */
-static bool
-drain_batch(Drain *drain, DrainPair *dp)
-{
-	PjPair		pair;
-	int			limit;
-
-	if (!enter_pair(drain, dp))
-		return false;
-	pj_pair_look(&pair, pj_projection_by_id(dp->projection_id), dp->tenant);
-	if (!is_drained(&pair))
-		return false;
-	limit = Min(pair.projection->options.batch_size, drain->left);
-	return pair.replaying ? read_log(&pair, dp, limit) :
-		read_queue(&pair, dp, limit, drain->upto);
-}
-
-/* ---- the loop ---- */
+/* ---- the pairs ---- */
 
 static void
 add_pair(Drain *drain, const PjPair *pair)
 {
-	DrainPair  *dp;
+	DrainPair  *dp = palloc0(sizeof(DrainPair));
 
-	if (!is_drained(pair))
-		return;
-	dp = palloc0(sizeof(DrainPair));
-	dp->projection_id = pair->projection->id;
-	dp->tenant = pair->tenant;
+	dp->step.projection_id = pair->projection->id;
+	dp->step.tenant = pair->tenant;
 	drain->pairs = lappend(drain->pairs, dp);
 }
 
@@ -262,8 +78,7 @@ static void
 add_pairs(Drain *drain, int32 projection_id, Datum tenant)
 {
 	PjProjection *projection;
-	PjPair		pair;
-	Datum	   *tenants;
+	PjPair	   *pairs;
 	int			n;
 
 	/* Once we have the lock it stays as it is. */
@@ -273,34 +88,50 @@ add_pairs(Drain *drain, int32 projection_id, Datum tenant)
 	if (projection == NULL)
 		return;
 	if (projection->dormant)
-	{
 		ereport(NOTICE,
 				errmsg("projection \"%s\" is dormant", projection->name),
 				errhint("Run projector_adopt() if projections shall run in this copy of their database."));
-		return;
-	}
 
-	if (tenant != 0)
-	{
-		pj_pair_look(&pair, projection, tenant);
-		add_pair(drain, &pair);
-		return;
-	}
-	n = pj_cursors_behind(projection, &tenants);
+	n = pj_pairs_due(&drain->scan, projection, &pairs);
 	for (int i = 0; i < n; i++)
-	{
-		pj_pair_look(&pair, projection, tenants[i]);
-		add_pair(drain, &pair);
-	}
+		if (tenant == 0 || pj_text_equal(pairs[i].tenant, tenant))
+			add_pair(drain, &pairs[i]);
+}
 
-	/* those among them that have queued items too are there already */
-	n = pj_outbox_tenants(projection->id, &tenants);
-	for (int i = 0; i < n; i++)
-	{
-		pj_pair_look(&pair, projection, tenants[i]);
-		if (!pair.replaying)
-			add_pair(drain, &pair);
-	}
+/*
+ * Take a pair's locks, unless we have enough of them.  One that somebody else
+ * is working on is passed over.
+ */
+static bool
+enter_pair(Drain *drain, DrainPair *dp)
+{
+	MemoryContext batch;
+
+	if (dp->entered)
+		return true;
+	if (drain->entered == MAX_PAIRS)
+		return false;
+	batch = MemoryContextSwitchTo(GetMemoryChunkContext(dp));
+	dp->entered = pj_step_enter(&dp->step);
+	MemoryContextSwitchTo(batch);
+	drain->entered += dp->entered;
+	return dp->entered;
+}
+
+/* One batch of a pair.  Returns how many events it has applied. */
+static int64
+drain_batch(Drain *drain, DrainPair *dp)
+{
+	PjBounds	bounds = {
+		.limit = Min(drain->left, PG_INT32_MAX),
+		.upto = drain->upto,
+		.tail = Min(drain->scan.tail, drain->upto),
+	};
+	int64		before = dp->step.applied;
+
+	dp->finished = !enter_pair(drain, dp) ||
+		pj_step(&dp->step, &bounds) != PJ_MORE;
+	return dp->step.applied - before;
 }
 
 /* Go round the pairs until none has anything to do. */
@@ -319,15 +150,15 @@ drain_pairs(Drain *drain)
 		foreach(cell, drain->pairs)
 		{
 			DrainPair  *dp = lfirst(cell);
-			int64		before = dp->applied;
+			int64		n;
 
 			if (dp->finished || drain->left <= 0)
 				continue;
 			CHECK_FOR_INTERRUPTS();
-			dp->finished = !drain_batch(drain, dp);
+			n = drain_batch(drain, dp);
+			applied += n;
+			drain->left -= n;
 			busy = busy || !dp->finished;
-			applied += dp->applied - before;
-			drain->left -= dp->applied - before;
 			MemoryContextReset(drain->batch);
 		}
 	}
@@ -335,35 +166,42 @@ drain_pairs(Drain *drain)
 	return applied;
 }
 
-/*
- * Let the cursors of the pairs follow the log's settled end, and note what
- * was done.
- */
 static void
-move_cursors(Drain *drain)
+save_pairs(Drain *drain)
 {
-	int64		tail;
-	bool		settled = pj_tail_settled(0, &tail);
 	ListCell   *cell;
 
 	foreach(cell, drain->pairs)
 	{
 		DrainPair  *dp = lfirst(cell);
-		PjPair		pair;
-		bool		follows;
 
-		if (!dp->entered)
-			continue;
-		pj_pair_look(&pair, pj_projection_by_id(dp->projection_id), dp->tenant);
-
-		/* Events that come while it is off leave no trace but in the log. */
-		follows = settled && pair.exists && !pair.replaying &&
-			pair.mode != PJ_OFF && tail > pair.last_log_seq;
-		if (follows || dp->applied + dp->failed > 0)
-			pj_cursor_move(&pair, follows ? tail : 0, false, dp->applied,
-						   dp->failed);
+		if (dp->entered)
+			pj_step_save(&dp->step);
 	}
 }
+
+/* Let the cursors of pairs whose events come by themselves follow the log. */
+static void
+follow_log(Drain *drain, const int32 *ids, int n, Datum tenant)
+{
+	PjScan	   *scan = &drain->scan;
+	int			kept = 0;
+
+	scan->tail_wait = 0;
+	pj_scan_log(scan);
+	for (int i = 0; i < scan->all.count; i++)
+	{
+		if (tenant && !pj_text_equal(scan->all.tenants[i], tenant))
+			continue;
+		scan->all.tenants[kept] = scan->all.tenants[i];
+		scan->all.last[kept++] = scan->all.last[i];
+	}
+	scan->all.count = kept;
+	for (int i = 0; i < n; i++)
+		pj_follow_log(scan, ids[i]);
+}
+
+/* ---- the function ---- */
 
 /* The projections to drain: all, or the one of that name. */
 static int
@@ -403,6 +241,7 @@ projector_drain(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("max_events must be positive"));
+	drain->scan.tail_wait = pj_tail_wait;
 	drain->batch = AllocSetContextCreate(CurrentMemoryContext,
 										 "projector batch",
 										 ALLOCSET_DEFAULT_SIZES);
@@ -417,7 +256,8 @@ projector_drain(PG_FUNCTION_ARGS)
 	for (int i = 0; i < n; i++)
 		add_pairs(drain, ids[i], tenant);
 	applied = drain_pairs(drain);
-	move_cursors(drain);
+	save_pairs(drain);
+	follow_log(drain, ids, n, tenant);
 	pj_leave_internal(&saved);
 
 	PG_RETURN_INT64(applied);

@@ -13,6 +13,8 @@
 #include "utils/errcodes.h"
 #include "utils/timestamp.h"
 
+#include "alert.h"
+#include "deadline.h"
 #include "failure.h"
 #include "guc.h"
 #include "offset.h"
@@ -26,19 +28,21 @@ static PjStatement record = {
 	.sql = "INSERT INTO projector.projection_failures AS f (projection_id,"
 	" tenant_id, aggregate_id, sequence_number, log_seq, event_id, event_type,"
 	" error_code, error_message, error_detail, error_context, recoverable,"
-	" error_hint)"
-	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+	" error_hint, metadata)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,"
+	" CASE WHEN $14 THEN '{\"shadow\": true}'::jsonb ELSE '{}' END)"
 	" ON CONFLICT (projection_id, log_seq) WHERE resolved_at IS NULL"
 	" DO UPDATE SET retry_count = f.retry_count + 1,"
 	" error_code = excluded.error_code, error_message = excluded.error_message,"
 	" error_detail = excluded.error_detail,"
 	" error_hint = excluded.error_hint,"
 	" error_context = excluded.error_context,"
-	" recoverable = excluded.recoverable, last_failed_at = clock_timestamp()",
+	" recoverable = excluded.recoverable, last_failed_at = clock_timestamp(),"
+	" metadata = f.metadata - 'shadow' || excluded.metadata",
 	.expect = SPI_OK_INSERT,
-	.nargs = 13,
+	.nargs = 14,
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID, INT8OID, UUIDOID, TEXTOID,
-	TEXTOID, TEXTOID, TEXTOID, TEXTOID, BOOLOID, TEXTOID},
+	TEXTOID, TEXTOID, TEXTOID, TEXTOID, BOOLOID, TEXTOID, BOOLOID},
 };
 
 static PjStatement resolve = {
@@ -106,6 +110,16 @@ static PjStatement unskip = {
 	.argtypes = {INT4OID, INT8OID},
 };
 
+static PjStatement note_skips = {
+	.sql = "UPDATE projector.projections SET skips = EXISTS"
+	" (SELECT FROM projector.projection_failures f"
+	" WHERE f.projection_id = $1 AND " PJ_SKIP_DECIDED ")"
+	" WHERE projection_id = $1",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
 static PjStatement note = {
 	.sql = "UPDATE projector.projection_failures"
 	" SET metadata = metadata || $2 WHERE id = $1",
@@ -132,6 +146,7 @@ pj_failure_swallowed(const ErrorData *error)
 	switch (error->sqlerrcode)
 	{
 		case ERRCODE_QUERY_CANCELED:
+			return pj_deadline_passed();
 		case ERRCODE_ADMIN_SHUTDOWN:
 		case ERRCODE_CRASH_SHUTDOWN:
 		case ERRCODE_CANNOT_CONNECT_NOW:
@@ -170,6 +185,12 @@ next_attempt(const PjOptions *options, int attempts)
 	return pj_now() + Min(wait, options->retry_max);
 }
 
+static const char *
+message_of(const ErrorData *error)
+{
+	return error->message ? error->message : "unknown error";
+}
+
 static void
 set_text(Datum *values, char *nulls, int i, const char *str)
 {
@@ -200,11 +221,50 @@ own_context(const PjProjection *projection, const char *context)
 	return copy;
 }
 
+/* Write the record of a failure, or add to the one that is open. */
+static void
+write_record(const PjProjection *projection, const PjEvent *event,
+			 const ErrorData *error, bool recoverable, bool shadow)
+{
+	Datum		values[14] = {Int32GetDatum(projection->id),
+		pj_event_tenant(event), pj_event_aggregate(event),
+		event->values[PJ_EVENT_SEQUENCE_NUMBER],
+		event->values[PJ_EVENT_LOG_SEQ], pj_event_id(event),
+		pj_event_type(event),
+		CStringGetTextDatum(unpack_sql_state(error->sqlerrcode)),
+	CStringGetTextDatum(message_of(error))};
+	char		nulls[] = "              ";
+
+	/* of an event that is missing from the log, the id is not known */
+	if (pj_event_id(event) == 0)
+		nulls[5] = 'n';
+	set_text(values, nulls, 9, error->detail);
+	set_text(values, nulls, 10, own_context(projection, error->context));
+	values[11] = BoolGetDatum(recoverable);
+	set_text(values, nulls, 12, error->hint);
+	values[13] = BoolGetDatum(shadow);
+	pj_execute(&record, values, nulls);
+}
+
 /*
- * Record that an event has failed.  attempts_before says how often it had
- * been tried already.
+ * The event has failed for the last time, and its projection does not wait for
+ * anybody: pass over it, as an operator would.
  */
-void
+static void
+pass_over(const PjProjection *projection, const PjEvent *event, int attempts)
+{
+	char	   *reason = psprintf("option \"on_error\" is \"skip\", attempts: %d",
+								  attempts);
+
+	(void) pj_failure_skip(projection, event, CStringGetTextDatum(reason),
+						   "projector");
+}
+
+/*
+ * Record that an event has failed, and find out what becomes of it.
+ * attempts_before says how often it had been tried already.
+ */
+PjOutcome
 pj_failure_record(const PjProjection *projection, const PjEvent *event,
 				  int attempts_before, const ErrorData *error)
 {
@@ -212,30 +272,33 @@ pj_failure_record(const PjProjection *projection, const PjEvent *event,
 	int			attempts = attempts_before + 1;
 	int			allowed = options->max_attempts *
 		(pj_failure_transient(error) ? TRANSIENT_FACTOR : 1);
-	bool		dead = attempts >= allowed;
-	const char *message = error->message ? error->message : "unknown error";
-	Datum		values[13] = {Int32GetDatum(projection->id),
-		pj_event_tenant(event), pj_event_aggregate(event),
-		event->values[PJ_EVENT_SEQUENCE_NUMBER],
-		event->values[PJ_EVENT_LOG_SEQ], pj_event_id(event),
-		pj_event_type(event),
-		CStringGetTextDatum(unpack_sql_state(error->sqlerrcode)),
-	CStringGetTextDatum(message)};
-	char		nulls[] = "             ";
+	bool		last = attempts >= allowed;
 
-	/* of an event that is missing from the log, the id is not known */
-	if (pj_event_id(event) == 0)
-		nulls[5] = 'n';
-	pj_outbox_fail(projection->id, event, dead, attempts,
-				   next_attempt(options, attempts), message);
-	pj_offset_count_error(projection->id, pj_event_tenant(event),
-						  pj_event_aggregate(event), message);
+	/* what is not in the log cannot be passed over */
+	bool		skip = last && options->skip_errors && pj_event_id(event) != 0;
+	const char *message = message_of(error);
+	int			errors;
 
-	set_text(values, nulls, 9, error->detail);
-	set_text(values, nulls, 10, own_context(projection, error->context));
-	values[11] = BoolGetDatum(!dead);
-	set_text(values, nulls, 12, error->hint);
-	pj_execute(&record, values, nulls);
+	if (!skip)
+		pj_outbox_fail(projection->id, event, last, attempts,
+					   next_attempt(options, attempts), message);
+	errors = pj_offset_count_error(projection->id, pj_event_tenant(event),
+								   pj_event_aggregate(event), message);
+	write_record(projection, event, error, !last, false);
+	if (skip)
+		pass_over(projection, event, attempts);
+	if (last || errors == options->error_threshold)
+		pj_alert(projection, event, skip ? "skipped" :
+				 last ? "dead" : "error_threshold", errors, error);
+	return !last ? PJ_TRY_AGAIN : skip ? PJ_PASS_OVER : PJ_GIVE_UP;
+}
+
+/* Record that an event would fail. */
+void
+pj_failure_record_shadow(const PjProjection *projection, const PjEvent *event,
+						 const ErrorData *error)
+{
+	write_record(projection, event, error, true, true);
 }
 
 /* Close the open failures of events that are done with. */
@@ -301,6 +364,18 @@ pj_failure_unskip(const PjProjection *projection, int64 log_seq)
 	Int64GetDatum(log_seq)};
 
 	return pj_execute(&unskip, values, NULL) > 0;
+}
+
+/*
+ * Note in the registry whether there is any event to be passed over.  The
+ * caller has the projection's lock exclusively.
+ */
+void
+pj_failure_note_skips(const PjProjection *projection)
+{
+	Datum		values[1] = {Int32GetDatum(projection->id)};
+
+	pj_execute(&note_skips, values, NULL);
 }
 
 /* The projection a failure belongs to, or 0 if there is no such failure. */

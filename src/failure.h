@@ -12,11 +12,22 @@
 /* Which rows of projection_failures are an operator's decision to skip. */
 #define PJ_SKIP_DECIDED "resolution = 'skipped' AND metadata ? 'skip_reason'"
 
+/* What becomes of an event that has failed. */
+typedef enum PjOutcome
+{
+	PJ_TRY_AGAIN,				/* later, by itself */
+	PJ_GIVE_UP,					/* it is dead */
+	PJ_PASS_OVER				/* the projection's option on_error says so */
+} PjOutcome;
+
 extern bool pj_failure_swallowed(const ErrorData *error);
 extern bool pj_failure_transient(const ErrorData *error);
-extern void pj_failure_record(const PjProjection *projection,
-							  const PjEvent *event, int attempts_before,
-							  const ErrorData *error);
+extern PjOutcome pj_failure_record(const PjProjection *projection,
+								   const PjEvent *event, int attempts_before,
+								   const ErrorData *error);
+extern void pj_failure_record_shadow(const PjProjection *projection,
+									 const PjEvent *event,
+									 const ErrorData *error);
 extern void pj_failure_resolve(const PjProjection *projection,
 							   const int64 *log_seqs, int n,
 							   const char *resolution);
@@ -27,6 +38,7 @@ extern bool pj_failure_skip(const PjProjection *projection,
 							const PjEvent *event, Datum reason,
 							const char *who);
 extern bool pj_failure_unskip(const PjProjection *projection, int64 log_seq);
+extern void pj_failure_note_skips(const PjProjection *projection);
 extern int32 pj_failure_projection(int64 failure_id);
 extern void pj_failure_note(int64 failure_id, Datum remarks);
 

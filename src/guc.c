@@ -16,6 +16,10 @@
 
 int			pj_tail_wait = 2000;
 bool		pj_verify_payload = true;
+bool		pj_enabled = true;
+bool		pj_autostart = true;
+int			pj_workers = 1;
+int			pj_naptime = 1000;
 
 static int	clock_offset = 0;
 
@@ -50,6 +54,42 @@ pj_guc_init(void)
 							 true,
 							 PGC_SUSET, 0,
 							 NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("projector.enabled",
+							 "Lets worker processes run.",
+							 "Off, workers end and none are started; events "
+							 "queue meanwhile.",
+							 &pj_enabled,
+							 true,
+							 PGC_SUSET, 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("projector.autostart",
+							 "Starts a worker when there is work and the "
+							 "library is not preloaded.",
+							 NULL,
+							 &pj_autostart,
+							 true,
+							 PGC_SUSET, 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("projector.workers",
+							"Workers per database.",
+							NULL,
+							&pj_workers,
+							1, 1, PJ_MAX_WORKERS_PER_DATABASE,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("projector.naptime",
+							"How long an idle worker sleeps before it looks "
+							"for work that nobody told it of.",
+							"Appends wake workers at commit; this finds what "
+							"was committed by COMMIT PREPARED.",
+							&pj_naptime,
+							1000, 10, 60 * 60 * 1000,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("projector.tail_wait",
 							"How long to wait for open appending transactions "

@@ -1,6 +1,6 @@
 /*
  * guc.h
- *	  Settings.
+ *	  Settings, and the clock that back-off goes by.
  */
 #ifndef PJ_GUC_H
 #define PJ_GUC_H
@@ -8,8 +8,14 @@
 #include "compat.h"
 #include "datatype/timestamp.h"
 
+#define PJ_MAX_WORKERS_PER_DATABASE 8
+
 extern int	pj_tail_wait;
 extern bool pj_verify_payload;
+extern bool pj_enabled;
+extern bool pj_autostart;
+extern int	pj_workers;
+extern int	pj_naptime;
 
 extern TimestampTz pj_now(void);
 extern void pj_guc_init(void);

@@ -21,11 +21,15 @@
 #include "context.h"
 #include "cursor.h"
 #include "failure.h"
+#include "guc.h"
 #include "lock.h"
 #include "offset.h"
 #include "outbox.h"
 #include "projection.h"
 #include "statement.h"
+#include "step.h"
+#include "tail.h"
+#include "wakeup.h"
 
 PG_FUNCTION_INFO_V1(projector_retry);
 PG_FUNCTION_INFO_V1(projector_requeue);
@@ -42,16 +46,6 @@ typedef struct QueuedEvent
 	int64		sequence;
 	PjContext	saved;
 } QueuedEvent;
-
-static PjStatement note_skips = {
-	.sql = "UPDATE projector.projections SET skips = EXISTS"
-	" (SELECT FROM projector.projection_failures f"
-	" WHERE f.projection_id = $1 AND " PJ_SKIP_DECIDED ")"
-	" WHERE projection_id = $1",
-	.expect = SPI_OK_UPDATE,
-	.nargs = 1,
-	.argtypes = {INT4OID},
-};
 
 /*
  * Read the arguments and take the locks; what changes the registry needs the
@@ -72,6 +66,7 @@ enter_item(FunctionCallInfo fcinfo, const char *function, LOCKMODE mode,
 	projection = pj_projection_own(name, mode);
 	pj_refuse_dormant(projection);
 
+	pj_wake_at_commit();
 	pj_enter_internal(&item->saved);
 	pj_lock_pair(projection->id, tenant, ShareLock, true);
 	pj_lock_driver(projection->id, tenant, true);
@@ -139,6 +134,31 @@ load_event(const QueuedEvent *item)
 
 /* ---- retry ---- */
 
+/*
+ * In log order, an event is applied after all of its tenant's before it.  If
+ * one of those has failed it has to wait.
+ */
+static const char *
+retry_in_log_order(QueuedEvent *item, int64 log_seq)
+{
+	PjStep		step = {.pair = item->pair,.moved = true};
+	PjBounds	bounds = {.limit = PG_INT32_MAX,.tail = log_seq,
+	.retry = log_seq};
+
+	/* what is not settled has to wait too */
+	if (!pj_tail_reaches(log_seq, pj_tail_wait))
+		return "held";
+	step.pair.paused = false;
+	if (step.pair.state == PJ_STOPPED)
+		step.pair.state = PJ_LIVE;
+	while (pj_step(&step, &bounds) == PJ_MORE && step.failed == 0)
+		;
+	pj_step_save(&step);
+	if (step.pair.last_log_seq >= log_seq)
+		return "applied";
+	return step.failed > 0 ? "failed" : "held";
+}
+
 /* Apply one queued event, and those of its aggregate before it. */
 static const char *
 retry_item(QueuedEvent *item)
@@ -150,7 +170,6 @@ retry_item(QueuedEvent *item)
 	PjApply		apply = {
 		.pair = pair,
 		.driver = PJ_BY_RETRY,
-		.retry = item->sequence,
 		.ranges = &range,
 		.nranges = 1,
 		.claims = &claim,
@@ -162,14 +181,17 @@ retry_item(QueuedEvent *item)
 							 item->aggregate, item->sequence, &claim))
 		return "none";
 	refuse_below_offset(item);
+	apply.retry = pj_event_log_seq(&claim.event);
+	if (pair->projection->log_ordered)
+		return retry_in_log_order(item, apply.retry);
 
 	do
 	{
 		pj_apply(&apply);
 		applied += apply.applied;
 	} while (apply.incomplete && apply.applied > 0 && apply.failed == 0);
+	pj_cursor_save(pair, applied, apply.failed);
 
-	pj_cursor_move(pair, 0, false, applied, apply.failed);
 	if (apply.failed > 0 && apply.failed_at == item->sequence)
 		return "failed";
 	if (apply.dropped > 0)
@@ -192,6 +214,13 @@ projector_retry(PG_FUNCTION_ARGS)
 					   item.pair.projection->name,
 					   TextDatumGetCString(item.pair.tenant)),
 				errhint("Switch it on with projector_set_mode."));
+	if (item.pair.mode == PJ_SHADOW)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("projection \"%s\" is in mode \"shadow\" for tenant \"%s\"",
+					   item.pair.projection->name,
+					   TextDatumGetCString(item.pair.tenant)),
+				errhint("Events are applied in another mode: see projector_set_mode."));
 	result = retry_item(&item);
 	pj_leave_internal(&item.saved);
 
@@ -200,14 +229,23 @@ projector_retry(PG_FUNCTION_ARGS)
 
 /* ---- requeue ---- */
 
-/* Make an item pending again, and let what waited for it follow. */
+/*
+ * Make an item pending again, and let what waited for it follow: the rest of
+ * its aggregate, or a pair that had stopped there.
+ */
 static bool
-requeue_item(const PjPair *pair, const PjEvent *event)
+requeue_item(PjPair *pair, const PjEvent *event)
 {
 	Datum		aggregate = pj_event_aggregate(event);
 
 	if (!pj_outbox_requeue(pair->projection->id, pj_event_log_seq(event)))
 		return false;
+	if (pair->state == PJ_STOPPED)
+	{
+		pair->state = pair->last_log_seq < pair->projection->handover_log_seq ?
+			PJ_REPLAYING : PJ_LIVE;
+		pj_cursor_save(pair, 0, 0);
+	}
 	pj_outbox_release(pair->projection->id, pair->tenant, &aggregate, 1);
 	return true;
 }
@@ -273,6 +311,7 @@ projector_requeue_dead(PG_FUNCTION_ARGS)
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("max_rows must be positive"));
 	InitMaterializedSRF(fcinfo, 0);
+	pj_wake_at_commit();
 	n = own_projections(name, &projection_ids);
 
 	pj_enter_internal(&saved);
@@ -288,8 +327,11 @@ projector_requeue_dead(PG_FUNCTION_ARGS)
 		pj_lock_pair(ids[i], pair.tenant, ShareLock, true);
 		pj_lock_driver(ids[i], pair.tenant, true);
 		pair.projection = pj_projection_by_id(ids[i]);
-		if (pair.projection == NULL || !requeue_item(&pair, event))
+		if (pair.projection == NULL)
 			continue;			/* somebody else has been faster */
+		pj_pair_look(&pair, pair.projection, pair.tenant);
+		if (!requeue_item(&pair, event))
+			continue;			/* likewise */
 		values[0] = CStringGetTextDatum(pair.projection->name);
 		values[1] = pj_event_tenant(event);
 		values[2] = pj_event_aggregate(event);
@@ -303,14 +345,6 @@ projector_requeue_dead(PG_FUNCTION_ARGS)
 }
 
 /* ---- skip ---- */
-
-static void
-note_skips_of(const PjProjection *projection)
-{
-	Datum		values[1] = {Int32GetDatum(projection->id)};
-
-	pj_execute(&note_skips, values, NULL);
-}
 
 /* See the install script. */
 Datum
@@ -326,7 +360,7 @@ projector_skip(PG_FUNCTION_ARGS)
 	event = load_event(&item);
 	refuse_below_offset(&item);
 	done = pj_failure_skip(item.pair.projection, event, reason, who);
-	note_skips_of(item.pair.projection);
+	pj_failure_note_skips(item.pair.projection);
 
 	/* whoever meets it next passes over it, and goes on with the others */
 	requeue_item(&item.pair, event);
@@ -348,7 +382,7 @@ projector_unskip(PG_FUNCTION_ARGS)
 	event = load_event(&item);
 	passed = item_offset(&item) >= item.sequence;
 	done = pj_failure_unskip(item.pair.projection, pj_event_log_seq(event));
-	note_skips_of(item.pair.projection);
+	pj_failure_note_skips(item.pair.projection);
 	pj_leave_internal(&item.saved);
 
 	if (done && passed)

@@ -33,8 +33,10 @@
 #include "utils/uuid.h"
 
 #include "context.h"
+#include "deadline.h"
 #include "errcodes.h"
 #include "kind.h"
+#include "shmem.h"
 #include "target.h"
 
 /*
@@ -61,6 +63,7 @@ typedef struct HandlerBatch
 	FmgrInfo	function;
 	TupleDesc	event_desc;
 	SPIPlanPtr	checkpoint;		/* reads the row's stamp, or NULL */
+	int			timeout_ms;		/* of one call, or 0 */
 } HandlerBatch;
 
 static HTAB *kept_codes = NULL;
@@ -356,7 +359,9 @@ call_for_each(void *arg)
 		/* No call finds settings that the one before it has left. */
 		if (several)
 			guc_level = NewGUCNestLevel();
+		pj_deadline_begin(batch->timeout_ms);
 		call_handler(batch, work->events[i]);
+		pj_deadline_end();
 		if (several)
 			AtEOXact_GUC(false, guc_level);
 		if (batch->checkpoint)
@@ -387,6 +392,8 @@ handler_apply(PjWork *work)
 	&batch};
 
 	error_context_stack = &callback;
+	if (pj_is_worker())
+		batch.timeout_ms = Max(projection->options.timeout / 1000, 1);
 	code.owner = pj_projection_owner(projection);
 	fmgr_info(current_handler(projection, batch.kept, code.owner),
 			  &batch.function);

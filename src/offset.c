@@ -69,8 +69,8 @@ static PjStatement count_error = {
 	" VALUES ($1, $2, $3, 0, 1, $4)"
 	" ON CONFLICT (projection_id, tenant_id, aggregate_id) DO UPDATE"
 	" SET error_count = o.error_count + 1, last_error = excluded.last_error,"
-	" updated_at = now()",
-	.expect = SPI_OK_INSERT,
+	" updated_at = now() RETURNING error_count",
+	.expect = SPI_OK_INSERT_RETURNING,
 	.nargs = 4,
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, TEXTOID},
 };
@@ -273,15 +273,20 @@ pj_offsets_move(int32 projection_id, Datum tenant, const PjOffsetMove *moves,
 		insert_rows(projection_id, tenant, moves, n);
 }
 
-/* Note in the offset's row that an event behind it failed. */
-void
+/*
+ * Note in the offset's row that an event behind it failed.  Returns how many
+ * have failed since one was applied.
+ */
+int
 pj_offset_count_error(int32 projection_id, Datum tenant, Datum aggregate,
 					  const char *error)
 {
 	Datum		values[4] = {Int32GetDatum(projection_id), tenant, aggregate,
 	CStringGetTextDatum(error)};
+	bool		isnull;
 
 	pj_execute(&count_error, values, NULL);
+	return DatumGetInt32(pj_result(0, 1, &isnull));
 }
 
 /* Set offsets back to 0; tenant and aggregate are 0 for all. */

@@ -29,7 +29,7 @@ extern void pj_offsets_load(int32 projection_id, Datum tenant,
 							PjOffset *offsets, int n);
 extern bool pj_offsets_move(int32 projection_id, Datum tenant,
 							const PjOffsetMove *moves, int n);
-extern void pj_offset_count_error(int32 projection_id, Datum tenant,
+extern int	pj_offset_count_error(int32 projection_id, Datum tenant,
 								  Datum aggregate, const char *error);
 extern int64 pj_offsets_reset(int32 projection_id, Datum tenant,
 							  Datum aggregate);

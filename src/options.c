@@ -27,7 +27,7 @@ typedef enum OptionType
 } OptionType;
 
 static const char *const checkpoint_choices[] = {"none", "check", NULL};
-static const char *const on_error_choices[] = {"hold", NULL};
+static const char *const on_error_choices[] = {"hold", "skip", "stop", NULL};
 
 typedef struct OptionDef
 {
@@ -267,4 +267,5 @@ pj_options_parse(Jsonb *json, PjOptions *options)
 		(void) JsonbIteratorNext(&it, &value, true);
 		readers[def->type] (def, &value, options);
 	}
+	options->skip_errors = strcmp(options->on_error, "skip") == 0;
 }

@@ -19,7 +19,8 @@ typedef struct PjOptions
 	bool		idempotent;
 	bool		may_append;
 	const char *checkpoint;		/* "none" or "check" */
-	const char *on_error;		/* "hold" */
+	const char *on_error;		/* "hold", "stop" or "skip" */
+	bool		skip_errors;	/* on_error is "skip" */
 } PjOptions;
 
 extern void pj_options_parse(Jsonb *json, PjOptions *options);

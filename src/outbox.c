@@ -12,10 +12,12 @@
 #include "compat.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "fetch.h"
 #include "guc.h"
 #include "outbox.h"
 #include "statement.h"
@@ -33,7 +35,7 @@ static PjStatement enqueue = {
 
 #define ITEM_COLUMNS \
 	" log_seq, tenant_id, aggregate_id, sequence_number, event_type," \
-	" attempt_count "
+	" attempt_count, status, next_attempt_at, held, replay, ctid "
 
 /*
  * Retries first, then what is pending.  Each limit must sit in a materialized
@@ -48,14 +50,14 @@ static PjStatement claim = {
 	" p AS MATERIALIZED (SELECT" ITEM_COLUMNS
 	"FROM projector.apply_outbox WHERE projection_id = $1"
 	" AND tenant_id = $2 AND status = 'pending' AND NOT held"
-	" AND log_seq <= $5"
+	" AND log_seq > $6 AND log_seq <= $5"
 	" ORDER BY log_seq LIMIT $3 - (SELECT count(*) FROM f)"
 	" FOR UPDATE SKIP LOCKED)"
 	" SELECT * FROM (SELECT * FROM f UNION ALL SELECT * FROM p) c"
 	" ORDER BY aggregate_id, sequence_number",
 	.expect = SPI_OK_SELECT,
-	.nargs = 5,
-	.argtypes = {INT4OID, TEXTOID, INT4OID, TIMESTAMPTZOID, INT8OID},
+	.nargs = 6,
+	.argtypes = {INT4OID, TEXTOID, INT4OID, TIMESTAMPTZOID, INT8OID, INT8OID},
 };
 
 /* The row of an event in the log is found by its position there … */
@@ -92,7 +94,8 @@ static PjStatement claim_blocked = {
 
 static PjStatement look = {
 	.sql = "SELECT o.log_seq, o.status, o.attempt_count,"
-	" o.next_attempt_at <= $3, o.held, o.replay FROM" EACH_ROW("*", ""),
+	" o.next_attempt_at <= $3, o.held, o.replay, o.ctid"
+	" FROM" EACH_ROW("*, ctid", ""),
 	.expect = SPI_OK_SELECT,
 	.nargs = 3,
 	.argtypes = {INT4OID, INT8ARRAYOID, TIMESTAMPTZOID},
@@ -112,6 +115,45 @@ static PjStatement delete = {
 	.expect = SPI_OK_DELETE,
 	.nargs = 2,
 	.argtypes = {INT4OID, INT8ARRAYOID},
+};
+
+static PjStatement delete_rows = {
+	.sql = "DELETE FROM projector.apply_outbox WHERE ctid = ANY ($1)",
+	.expect = SPI_OK_DELETE,
+	.nargs = 1,
+	.argtypes = {TIDARRAYOID},
+};
+
+/*
+ * A trial's result.  The row is marked as held, so that no claim meets it
+ * again while the projection is being tried.
+ */
+static PjStatement try = {
+	.sql = "UPDATE projector.apply_outbox SET shadow = $2, held = true,"
+	" updated_at = now() WHERE ctid = ANY ($1)",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {TIDARRAYOID, TEXTOID},
+};
+
+static PjStatement untry = {
+	.sql = "UPDATE projector.apply_outbox SET shadow = NULL, held = false,"
+	" updated_at = now() WHERE projection_id = $1"
+	" AND ($2 IS NULL OR tenant_id = $2)"
+	" AND (held OR status IN ('failed', 'dead')) AND shadow IS NOT NULL",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+static PjStatement select_blocked = {
+	.sql = "SELECT FROM projector.apply_outbox WHERE projection_id = $1"
+	" AND tenant_id = $2 AND (held OR status IN ('failed', 'dead'))"
+	" AND (status = 'dead' OR status = 'failed' AND next_attempt_at > $3)"
+	" LIMIT 1",
+	.expect = SPI_OK_SELECT,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, TIMESTAMPTZOID},
 };
 
 static PjStatement fail = {
@@ -144,7 +186,8 @@ static PjStatement release = {
 	" WHERE ctid = ANY (ARRAY (SELECT o.ctid FROM unnest($3) AS a"
 	" CROSS JOIN LATERAL (SELECT ctid FROM projector.apply_outbox"
 	" WHERE projection_id = $1 AND tenant_id = $2 AND aggregate_id = a"
-	" AND (held OR status IN ('failed', 'dead')) AND held OFFSET 0) o))",
+	" AND (held OR status IN ('failed', 'dead')) AND held"
+	" AND shadow IS NULL OFFSET 0) o))",
 	.expect = SPI_OK_UPDATE,
 	.nargs = 3,
 	.argtypes = {INT4OID, TEXTOID, TEXTARRAYOID},
@@ -168,15 +211,15 @@ static PjStatement select_tenants = {
 	" UNION ALL SELECT ("
 	TENANTS("status = 'failed' AND tenant_id > f.tenant_id")
 	" ORDER BY tenant_id LIMIT 1) FROM f WHERE f.tenant_id IS NOT NULL)"
-	" SELECT tenant_id FROM p WHERE tenant_id IS NOT NULL"
-	" UNION SELECT f.tenant_id FROM f CROSS JOIN LATERAL"
-	" (SELECT FROM projector.apply_outbox o"
+	" SELECT tenant_id, NULL::timestamptz FROM p WHERE tenant_id IS NOT NULL"
+	" UNION ALL SELECT f.tenant_id, due.at FROM f CROSS JOIN LATERAL"
+	" (SELECT o.next_attempt_at AS at FROM projector.apply_outbox o"
 	" WHERE o.projection_id = $1 AND o.tenant_id = f.tenant_id"
-	" AND o.status = 'failed' AND o.next_attempt_at <= $2 LIMIT 1) due"
+	" AND o.status = 'failed' ORDER BY o.next_attempt_at LIMIT 1) due"
 	" ORDER BY tenant_id",
 	.expect = SPI_OK_SELECT,
-	.nargs = 2,
-	.argtypes = {INT4OID, TIMESTAMPTZOID},
+	.nargs = 1,
+	.argtypes = {INT4OID},
 };
 
 #define CLEAR "DELETE FROM projector.apply_outbox WHERE projection_id = $1"
@@ -217,7 +260,7 @@ static PjStatement unsubscribe = {
 
 static PjStatement release_all = {
 	.sql = "UPDATE projector.apply_outbox SET held = false, updated_at = now()"
-	" WHERE projection_id = $1 AND held",
+	" WHERE projection_id = $1 AND held AND shadow IS NULL",
 	.expect = SPI_OK_UPDATE,
 	.nargs = 1,
 	.argtypes = {INT4OID},
@@ -298,7 +341,21 @@ pj_outbox_enqueue(int32 projection_id, PjEvent *const *events, int n,
 	pj_execute(&enqueue, values, NULL);
 }
 
-/* A copy of one row of the last result. */
+static PjStatus
+status_of(Datum status)
+{
+	switch (*VARDATA_ANY(DatumGetTextPP(status)))
+	{
+		case 'p':
+			return PJ_PENDING;
+		case 'f':
+			return PJ_FAILED;
+		default:
+			return PJ_DEAD;
+	}
+}
+
+/* A copy of one row of the last result, whose columns are ITEM_COLUMNS. */
 static void
 read_claim(int row, PjClaim *claim)
 {
@@ -306,29 +363,36 @@ read_claim(int row, PjClaim *claim)
 		PJ_EVENT_TENANT_ID, PJ_EVENT_AGGREGATE_ID, PJ_EVENT_SEQUENCE_NUMBER,
 	PJ_EVENT_EVENT_TYPE};
 	HeapTuple	tuple = heap_copytuple(SPI_tuptable->vals[row]);
-	TupleDesc	desc = SPI_tuptable->tupdesc;
-	bool		isnull;
+	Datum	   *values;
+	bool	   *nulls;
+	int			next = lengthof(columns);
 
 	memset(claim, 0, sizeof(*claim));
+	pj_deform(tuple, SPI_tuptable->tupdesc, &values, &nulls);
 	for (int i = 0; i < lengthof(columns); i++)
-		claim->event.values[columns[i]] = heap_getattr(tuple, i + 1, desc,
-													   &isnull);
-	claim->attempt_count = DatumGetInt32(heap_getattr(tuple,
-													  lengthof(columns) + 1,
-													  desc, &isnull));
+		claim->event.values[columns[i]] = values[i];
+	claim->item.attempt_count = DatumGetInt32(values[next]);
+	claim->item.status = status_of(values[next + 1]);
+	claim->item.due = DatumGetTimestampTz(values[next + 2]) <= pj_now();
+	claim->item.held = DatumGetBool(values[next + 3]);
+	claim->item.replay = DatumGetBool(values[next + 4]);
+	claim->item.row = *(ItemPointer) DatumGetPointer(values[next + 5]);
+	claim->item.claimed = true;
+	pfree(values);
+	pfree(nulls);
 }
 
 /*
  * Claim due items of a pair, at most "limit" of them, and none of events
- * behind "upto" in the log.
+ * behind "upto" in the log; of pending ones only those behind "after".
  */
 int
-pj_outbox_claim(int32 projection_id, Datum tenant, int limit, int64 upto,
-				PjClaim **claims)
+pj_outbox_claim(int32 projection_id, Datum tenant, int limit, int64 after,
+				int64 upto, PjClaim **claims)
 {
-	Datum		values[5] = {Int32GetDatum(projection_id), tenant,
+	Datum		values[6] = {Int32GetDatum(projection_id), tenant,
 		Int32GetDatum(limit), TimestampTzGetDatum(pj_now()),
-	Int64GetDatum(upto)};
+	Int64GetDatum(upto), Int64GetDatum(after)};
 	int			n = pj_execute(&claim, values, NULL);
 
 	*claims = palloc(sizeof(PjClaim) * Max(n, 1));
@@ -413,20 +477,6 @@ item_of_row(int row, ItemPlace *places, int n)
 								  compare_place))->item;
 }
 
-static PjStatus
-status_of(Datum status)
-{
-	switch (*VARDATA_ANY(DatumGetTextPP(status)))
-	{
-		case 'p':
-			return PJ_PENDING;
-		case 'f':
-			return PJ_FAILED;
-		default:
-			return PJ_DEAD;
-	}
-}
-
 /*
  * Find the rows of these events and claim those nobody else has claimed.
  */
@@ -463,7 +513,30 @@ pj_outbox_look(int32 projection_id, PjEvent *const *events, int n,
 		item->due = DatumGetBool(pj_result(row, 4, &isnull));
 		item->held = DatumGetBool(pj_result(row, 5, &isnull));
 		item->replay = DatumGetBool(pj_result(row, 6, &isnull));
+		item->row = *(ItemPointer) DatumGetPointer(pj_result(row, 7,
+															 &isnull));
 	}
+}
+
+static Datum
+tid_array(Datum *tids, int n)
+{
+	return PointerGetDatum(construct_array(tids, n, TIDOID,
+										   sizeof(ItemPointerData), false,
+										   TYPALIGN_SHORT));
+}
+
+/* Remove claimed items, which are where they were when they were claimed. */
+void
+pj_outbox_delete_rows(const PjItem *const *items, int n)
+{
+	Datum	   *tids = palloc(sizeof(Datum) * n);
+	Datum		values[1];
+
+	for (int i = 0; i < n; i++)
+		tids[i] = PointerGetDatum(&items[i]->row);
+	values[0] = tid_array(tids, n);
+	pj_execute(&delete_rows, values, NULL);
 }
 
 void
@@ -515,15 +588,65 @@ pj_outbox_release(int32 projection_id, Datum tenant, Datum *aggregates, int n)
 	pj_execute(&release, values, NULL);
 }
 
-/* The tenants that have due items. */
+/*
+ * The tenants that have due items.  *next_due becomes the time when the next
+ * item of another is due, if that is earlier.
+ */
 int
-pj_outbox_tenants(int32 projection_id, Datum **tenants)
+pj_outbox_tenants(int32 projection_id, Datum **tenants, TimestampTz *next_due)
 {
-	Datum		values[2] = {Int32GetDatum(projection_id),
-	TimestampTzGetDatum(pj_now())};
+	Datum		values[1] = {Int32GetDatum(projection_id)};
+	TimestampTz now = pj_now();
+	int			n,
+				found = 0;
 
 	pj_execute(&select_tenants, values, NULL);
-	return pj_result_texts(tenants);
+	n = pj_result_texts(tenants);
+	for (int i = 0; i < n; i++)
+	{
+		bool		pending;
+		TimestampTz due = DatumGetTimestampTz(pj_result(i, 2, &pending));
+
+		if (!pending && due > now)
+			*next_due = Min(*next_due, due);
+		else if (found == 0 || !pj_text_equal((*tenants)[i],
+											  (*tenants)[found - 1]))
+			(*tenants)[found++] = (*tenants)[i];
+	}
+	return found;
+}
+
+/* Does a pair have an item that is dead, or whose retry is not due? */
+bool
+pj_outbox_blocked(int32 projection_id, Datum tenant)
+{
+	Datum		values[3] = {Int32GetDatum(projection_id), tenant,
+	TimestampTzGetDatum(pj_now())};
+
+	return pj_execute(&select_blocked, values, NULL) > 0;
+}
+
+/* Note what became of a trial of some claimed items. */
+void
+pj_outbox_try(const PjClaim *claims, int n, const char *result)
+{
+	Datum	   *tids = palloc(sizeof(Datum) * Max(n, 1));
+	Datum		values[2];
+
+	for (int i = 0; i < n; i++)
+		tids[i] = PointerGetDatum(&claims[i].item.row);
+	values[0] = tid_array(tids, n);
+	values[1] = CStringGetTextDatum(result);
+	pj_execute(&try, values, NULL);
+}
+
+/* Trials are over: what was tried is to be applied.  Tenant is 0 for all. */
+void
+pj_outbox_untry(int32 projection_id, Datum tenant)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id), tenant};
+
+	pj_execute(&untry, values, tenant ? NULL : " n");
 }
 
 /* Remove a projection's items; tenant and aggregate are 0 for all. */
@@ -584,7 +707,7 @@ pj_outbox_dead(const int32 *projection_ids, int n, Datum tenant, int limit,
 		bool		isnull;
 
 		read_claim(i, &(*claims)[i]);
-		(*ids)[i] = DatumGetInt32(pj_result(i, 7, &isnull));
+		(*ids)[i] = DatumGetInt32(pj_result(i, 12, &isnull));
 	}
 	return found;
 }

@@ -7,6 +7,7 @@
 
 #include "compat.h"
 #include "datatype/timestamp.h"
+#include "storage/itemptr.h"
 
 #include "source.h"
 
@@ -27,6 +28,7 @@ typedef struct PjItem
 	bool		held;
 	bool		replay;			/* as PjEvent.replay */
 	int			attempt_count;
+	ItemPointerData row;		/* where it is, if it is claimed */
 } PjItem;
 
 /* A claimed item. */
@@ -34,19 +36,20 @@ typedef struct PjClaim
 {
 	PjEvent		event;			/* only what the outbox knows of it */
 	int			range;			/* index of its aggregate's range */
-	int			attempt_count;
+	PjItem		item;
 } PjClaim;
 
 extern void pj_outbox_enqueue(int32 projection_id, PjEvent *const *events,
 							  int n, bool replay);
 extern int	pj_outbox_claim(int32 projection_id, Datum tenant, int limit,
-							int64 upto, PjClaim **claims);
+							int64 after, int64 upto, PjClaim **claims);
 extern bool pj_outbox_claim_one(int32 projection_id, Datum tenant,
 								Datum aggregate, int64 sequence_number,
 								PjClaim *claim);
 extern int	pj_outbox_ranges(PjClaim *claims, int n, PjRange **ranges);
 extern void pj_outbox_look(int32 projection_id, PjEvent *const *events, int n,
 						   PjItem *items);
+extern void pj_outbox_delete_rows(const PjItem *const *items, int n);
 extern void pj_outbox_delete(int32 projection_id, const int64 *log_seqs,
 							 int n);
 extern void pj_outbox_fail(int32 projection_id, const PjEvent *event,
@@ -55,7 +58,11 @@ extern void pj_outbox_fail(int32 projection_id, const PjEvent *event,
 extern int64 pj_outbox_hold(int32 projection_id, const int64 *log_seqs, int n);
 extern void pj_outbox_release(int32 projection_id, Datum tenant,
 							  Datum *aggregates, int n);
-extern int	pj_outbox_tenants(int32 projection_id, Datum **tenants);
+extern int	pj_outbox_tenants(int32 projection_id, Datum **tenants,
+							  TimestampTz *next_due);
+extern bool pj_outbox_blocked(int32 projection_id, Datum tenant);
+extern void pj_outbox_try(const PjClaim *claims, int n, const char *result);
+extern void pj_outbox_untry(int32 projection_id, Datum tenant);
 extern void pj_outbox_clear(int32 projection_id, Datum tenant,
 							Datum aggregate);
 extern void pj_outbox_unsubscribe(int32 projection_id, Datum event_types);

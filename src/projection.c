@@ -127,6 +127,16 @@ pj_mode(const char *name)
 	pg_unreachable();
 }
 
+/*
+ * Does an append in this mode apply or queue its events?  In the others it
+ * leaves no trace but in the log.
+ */
+bool
+pj_mode_queues(PjMode mode)
+{
+	return mode != PJ_OFF && mode != PJ_FOLLOW;
+}
+
 static void
 read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
 {
@@ -155,11 +165,12 @@ read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
 	}
 	p->mode = pj_mode(TextDatumGetCString(columns[Anum_mode - 1]));
 	p->ordering = text_column(Anum_ordering);
+	p->log_ordered = strcmp(p->ordering, "log") == 0;
 	p->options_json = DatumGetJsonbPCopy(columns[Anum_options - 1]);
 	pj_options_parse(p->options_json, &p->options);
 	p->paused = DatumGetBool(columns[Anum_paused - 1]);
 	p->overrides = DatumGetBool(columns[Anum_overrides - 1]);
-	p->skips = DatumGetBool(columns[Anum_skips - 1]);
+	p->skips = DatumGetBool(columns[Anum_skips - 1]) || p->options.skip_errors;
 	p->handed_over = !nulls[Anum_handover_log_seq - 1];
 	if (p->handed_over)
 		p->handover_log_seq = DatumGetInt64(columns[Anum_handover_log_seq - 1]);

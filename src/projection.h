@@ -36,6 +36,7 @@ typedef struct PjProjection
 	int			ntypes;
 	PjMode		mode;
 	const char *ordering;
+	bool		log_ordered;	/* ordering is "log" */
 	Jsonb	   *options_json;
 	PjOptions	options;
 	bool		paused;
@@ -54,6 +55,7 @@ extern PjProjection *pj_projection_find(const char *name);
 extern bool pj_projection_is_own(const PjProjection *projection);
 extern PjProjection *pj_projection_own(const char *name, LOCKMODE mode);
 extern PjMode pj_mode(const char *name);
+extern bool pj_mode_queues(PjMode mode);
 extern bool pj_projection_wants(const PjProjection *projection,
 								const PjEvent *event);
 extern Oid	pj_projection_owner(const PjProjection *projection);

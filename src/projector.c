@@ -8,6 +8,9 @@
 
 #include "context.h"
 #include "guc.h"
+#include "launcher.h"
+#include "shmem.h"
+#include "wakeup.h"
 
 PG_MODULE_MAGIC;
 
@@ -17,5 +20,8 @@ void
 _PG_init(void)
 {
 	pj_guc_init();
+	pj_shmem_init();
+	pj_wakeup_init();
 	pj_context_init();
+	pj_launcher_init();
 }

@@ -21,6 +21,7 @@
 #include "projection.h"
 #include "source.h"
 #include "statement.h"
+#include "wakeup.h"
 
 PG_FUNCTION_INFO_V1(projector_reset);
 
@@ -62,6 +63,29 @@ check_repeatable(const PjProjection *projection, bool force)
 				   projection->name),
 			errdetail("Its events would be applied a second time to a read model that has them already."),
 			errhint("Empty the read model and call projector_reset with force => true (what projector_rebuild will do in one step), or set option \"idempotent\" if its code can stand events it has seen."));
+}
+
+/* What cannot be done to this projection, or this pair of it. */
+static void
+check_resettable(PjProjection *projection, Datum tenant, Datum aggregate)
+{
+	PjPair		pair = {.mode = projection->mode};
+
+	if (tenant)
+		pj_pair_look(&pair, projection, tenant);
+	if (pair.mode == PJ_SHADOW)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("projection \"%s\" is in mode \"shadow\"",
+					   projection->name),
+				errhint("Change it first with projector_set_mode."));
+	if (aggregate && projection->log_ordered)
+		ereport(ERROR,
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("projection \"%s\" cannot be reset for one aggregate",
+					   projection->name),
+				errdetail("It is applied in the order of the log, in which other aggregates' events come between."),
+				errhint("Reset the tenant."));
 }
 
 /*
@@ -125,7 +149,9 @@ projector_reset(PG_FUNCTION_ARGS)
 	pj_refuse_dormant(projection);
 	check_repeatable(projection, force);
 
+	pj_wake_at_commit();
 	pj_enter_internal(&saved);
+	check_resettable(projection, tenant, aggregate);
 	if (tenant)
 	{
 		pj_lock_pair(projection->id, tenant, ExclusiveLock, true);

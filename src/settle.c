@@ -2,9 +2,10 @@
  * settle.c
  *	  What becomes of the outbox once a batch has been applied.
  *
- * Items of applied events go, and their failures are closed.  Given events
- * that could not be applied are queued.  What waits behind a failed or dead
- * event is marked as held, and released once that is done with.
+ * Items of applied events go, and their failures are closed.  In log order
+ * that is all.  Otherwise given events that could not be applied are queued,
+ * and what waits behind a failed or dead event is marked as held, and released
+ * once that is done with.
  */
 #include "compat.h"
 
@@ -29,8 +30,9 @@ pj_batch_is_new(const PjBatch *batch, int i)
 static void
 settle_applied(PjBatch *batch)
 {
-	int64	   *gone = palloc(sizeof(int64) * Max(batch->nevents, 1));
-	int64	   *closed = palloc(sizeof(int64) * Max(batch->nevents, 1));
+	int			room = batch->nevents + batch->nstale + 1;
+	const PjItem **gone = palloc(sizeof(PjItem *) * room);
+	int64	   *closed = palloc(sizeof(int64) * room);
 	int			ngone = 0,
 				nclosed = 0;
 
@@ -43,13 +45,17 @@ settle_applied(PjBatch *batch)
 			int64		log_seq = pj_event_log_seq(batch->events[i]);
 
 			if (batch->items[i].status != PJ_NO_ROW)
-				gone[ngone++] = log_seq;
+				gone[ngone++] = &batch->items[i];
 			if (!pj_batch_is_new(batch, i))
 				closed[nclosed++] = log_seq;
 		}
 	}
+	for (int i = 0; i < batch->nstale; i++)
+		closed[nclosed++] = batch->stale[i];
 	if (ngone > 0)
-		pj_outbox_delete(batch->projection->id, gone, ngone);
+		pj_outbox_delete_rows(gone, ngone);
+	if (batch->nstale > 0)
+		pj_outbox_delete(batch->projection->id, batch->stale, batch->nstale);
 	if (nclosed > 0)
 		pj_failure_resolve(batch->projection, closed, nclosed, "applied");
 }
@@ -109,8 +115,8 @@ settle_claim(PjBatch *batch, PjClaim *claim, ErrorData *missing)
 					 (long long) pj_event_sequence(event),
 					 TextDatumGetCString(pj_event_aggregate(event)),
 					 batch->tenant);
-		pj_failure_record(batch->projection, event, claim->attempt_count,
-						  missing);
+		(void) pj_failure_record(batch->projection, event,
+								 claim->item.attempt_count, missing);
 		batch->apply->failed++;
 		batch->apply->failed_at = pj_event_sequence(event);
 	}
@@ -177,7 +183,7 @@ settle_held(PjBatch *batch)
 				held[nheld++] = pj_event_log_seq(batch->events[i]);
 		}
 		if (freed && !blocker[s])
-			released[nreleased++] = slice->offset->aggregate;
+			released[nreleased++] = batch->offsets[s].aggregate;
 	}
 
 	/* claimed items whose events were not loaded, because there are many */
@@ -192,8 +198,11 @@ settle_held(PjBatch *batch)
 	if (nheld > 0)
 		apply->held += pj_outbox_hold(batch->projection->id, held, nheld);
 	if (nreleased > 0)
-		pj_outbox_release(batch->projection->id, batch->apply->pair->tenant,
+	{
+		pj_outbox_release(batch->projection->id, apply->pair->tenant,
 						  released, nreleased);
+		apply->released = true;
+	}
 }
 
 /* See the top of this file.  After a conflict, the driver will try again. */
@@ -203,6 +212,8 @@ pj_batch_settle(PjBatch *batch)
 	settle_applied(batch);
 	if (batch->apply->conflict)
 		return;
+	if (batch->by_log)
+		return;					/* the cursor says what is left */
 	settle_unqueued(batch);
 	settle_claims(batch);
 	settle_held(batch);

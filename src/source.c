@@ -158,7 +158,10 @@ static PjStatement select_tenants = {
 	" UNION ALL SELECT (SELECT e.tenant_id FROM projector.events e"
 	" WHERE e.tenant_id > t.tenant_id ORDER BY e.tenant_id LIMIT 1)"
 	" FROM t WHERE t.tenant_id IS NOT NULL)"
-	" SELECT tenant_id FROM t WHERE tenant_id IS NOT NULL",
+	" SELECT t.tenant_id, e.log_seq FROM t CROSS JOIN LATERAL"
+	" (SELECT log_seq FROM projector.events e"
+	" WHERE e.tenant_id = t.tenant_id ORDER BY log_seq DESC LIMIT 1) e"
+	" WHERE t.tenant_id IS NOT NULL",
 	.expect = SPI_OK_SELECT,
 };
 
@@ -217,9 +220,28 @@ pj_events_sort(PjEvent *events, int n)
 	qsort(events, n, sizeof(PjEvent), compare_events);
 }
 
-/* The aggregates of sorted events, each from its first to its last. */
+static int
+compare_positions(const void *a, const void *b)
+{
+	int64		la = pj_event_log_seq((const PjEvent *) a);
+	int64		lb = pj_event_log_seq((const PjEvent *) b);
+
+	return (la > lb) - (la < lb);
+}
+
+/* Sort events as they are in the log. */
+void
+pj_events_sort_by_log(PjEvent *events, int n)
+{
+	qsort(events, n, sizeof(PjEvent), compare_positions);
+}
+
+/*
+ * The aggregates of sorted events, each from its first to its last.  Each
+ * event is told its range.
+ */
 int
-pj_events_ranges(const PjEvent *events, int n, PjRange **ranges)
+pj_events_ranges(PjEvent *events, int n, PjRange **ranges)
 {
 	PjRange    *range = NULL;
 	int			nranges = 0;
@@ -236,6 +258,7 @@ pj_events_ranges(const PjEvent *events, int n, PjRange **ranges)
 		}
 		range->own++;
 		range->upto = pj_event_sequence(&events[i]);
+		events[i].range = nranges - 1;
 	}
 	return nranges;
 }
@@ -383,11 +406,18 @@ pj_source_last_log_seq(void)
 }
 
 /* All tenants that have events. */
-int
-pj_source_tenants(Datum **tenants)
+void
+pj_source_tenants(PjTenants *all)
 {
 	pj_execute(&select_tenants, NULL, NULL);
-	return pj_result_texts(tenants);
+	all->count = pj_result_texts(&all->tenants);
+	all->last = palloc(sizeof(int64) * Max(all->count, 1));
+	for (int i = 0; i < all->count; i++)
+	{
+		bool		isnull;
+
+		all->last[i] = DatumGetInt64(pj_result(i, 2, &isnull));
+	}
 }
 
 /* Is it the event behind which this session is inserting right now? */

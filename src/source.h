@@ -29,6 +29,7 @@ typedef struct PjEvent
 	Datum		payload_hash;
 	bool		replay;			/* not just appended: set by apply */
 	bool		skipped;		/* to be passed over: likewise */
+	int			range;			/* index of its aggregate's range */
 } PjEvent;
 
 #define pj_event_log_seq(e) \
@@ -59,6 +60,14 @@ typedef struct PjRange
 	int			max;			/* load at most so many */
 } PjRange;
 
+/* The tenants in the log, each with the position of its last event. */
+typedef struct PjTenants
+{
+	Datum	   *tenants;
+	int64	   *last;
+	int			count;
+} PjTenants;
+
 /* New events of one aggregate, the columns as arrays. */
 typedef struct PjNewEvents
 {
@@ -81,7 +90,8 @@ typedef enum PjKnown
 
 extern bool pj_text_equal(Datum a, Datum b);
 extern void pj_events_sort(PjEvent *events, int n);
-extern int	pj_events_ranges(const PjEvent *events, int n, PjRange **ranges);
+extern void pj_events_sort_by_log(PjEvent *events, int n);
+extern int	pj_events_ranges(PjEvent *events, int n, PjRange **ranges);
 
 extern Oid	pj_source_relid(void);
 extern Size pj_source_event(TupleTableSlot *slot, PjEvent *event);
@@ -101,7 +111,7 @@ extern bool pj_source_complete(Datum tenant, Datum aggregate,
 extern int64 pj_source_last_subscribed(Datum tenant, Datum aggregate,
 									   Datum event_types);
 extern int64 pj_source_last_log_seq(void);
-extern int	pj_source_tenants(Datum **tenants);
+extern void pj_source_tenants(PjTenants *all);
 extern void pj_source_check_hash(const PjEvent *event);
 
 #endif							/* PJ_SOURCE_H */

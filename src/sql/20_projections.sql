@@ -102,6 +102,7 @@ CREATE TABLE projector.apply_outbox (
         CHECK (status IN ('pending', 'failed', 'dead')),
     held            boolean NOT NULL DEFAULT false,
     replay          boolean NOT NULL DEFAULT false,
+    shadow          text CHECK (shadow IN ('passed', 'failed', 'untested')),
     attempt_count   integer NOT NULL DEFAULT 0,
     next_attempt_at timestamptz NOT NULL DEFAULT now(),
     last_error      text,
@@ -111,9 +112,11 @@ CREATE TABLE projector.apply_outbox (
 COMMENT ON TABLE projector.apply_outbox IS
     'the events each projection has yet to apply';
 COMMENT ON COLUMN projector.apply_outbox.held IS
-    'found to be waiting for a failed or dead event of its aggregate';
+    'claims pass it by: it waits for a failed or dead event of its aggregate, or has been tried in mode shadow';
 COMMENT ON COLUMN projector.apply_outbox.replay IS
     'the event was read from the log again, not just appended';
+COMMENT ON COLUMN projector.apply_outbox.shadow IS
+    'what became of a trial in mode shadow; such a row is marked as held too';
 CREATE INDEX apply_outbox_claim_idx ON projector.apply_outbox
     (projection_id, tenant_id, log_seq) WHERE status = 'pending' AND NOT held;
 CREATE INDEX apply_outbox_retry_idx ON projector.apply_outbox

@@ -87,3 +87,19 @@ CREATE FUNCTION projector_note(failure_id bigint, note jsonb) RETURNS void
 LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_note';
 COMMENT ON FUNCTION projector_note IS 'add remarks to a failure';
+
+-- Starts a worker for this database, unless it has projector.workers of them,
+-- and returns how many it has.  Tables: none.
+CREATE FUNCTION projector_worker_start() RETURNS integer
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_worker_start';
+COMMENT ON FUNCTION projector_worker_start IS
+    'start a worker for this database';
+
+-- Stops this database's workers and returns how many there were.  None is
+-- started again until projector_worker_start or a restart.  Tables: none.
+CREATE FUNCTION projector_worker_stop() RETURNS integer
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_worker_stop';
+COMMENT ON FUNCTION projector_worker_stop IS
+    'stop this database''s workers';

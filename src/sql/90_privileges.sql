@@ -9,7 +9,7 @@ REVOKE ALL ON FUNCTION
     projector_drain, projector_retry, projector_reset, projector_is_replay,
     projector_requeue, projector_requeue_dead, projector_skip,
     projector_unskip, projector_note, projector_outbox_report,
-    projector_outbox_stats
+    projector_outbox_stats, projector_worker_start, projector_worker_stop
     FROM PUBLIC;
 
 -- A dump carries the data along, and the sequences that number it.

@@ -244,6 +244,9 @@ SELECT projector_append('acme', 'a', 'Added', '8');
 SELECT set_eq('TABLE locks', $$ VALUES ('ShareLock', 2::bigint) $$,
     'Guarded: an inline append shares its projection and its pair with others');
 COMMIT;
+SELECT projector_pause('balance');
+SELECT projector_append('acme', 'a', 'Added', '8');
+SELECT projector_resume('balance');
 BEGIN;
 SELECT projector_drain('balance', 'acme');
 SELECT set_eq('TABLE locks', $$ VALUES ('ShareLock', 2::bigint), ('ExclusiveLock', 1) $$,

@@ -144,7 +144,7 @@ SELECT set_eq($$ SELECT column_name, type FROM columns_of('projector.outbox') $$
     ('sequence_number', 'bigint'), ('log_seq', 'bigint'), ('event_type', 'text'),
     ('status', 'text'), ('attempt_count', 'integer'),
     ('next_attempt_at', 'timestamp with time zone'), ('last_error', 'text'),
-    ('updated_at', 'timestamp with time zone')
+    ('updated_at', 'timestamp with time zone'), ('shadow', 'text')
 $$, 'view outbox');
 SELECT set_eq($$ SELECT column_name, type FROM columns_of('projector.offsets') $$,
     $$ SELECT 'projection_name'::name, 'text' UNION ALL
@@ -178,7 +178,9 @@ SELECT set_eq($$ SELECT proname::text COLLATE "default" || '(' || pg_get_functio
     'projector_retry(name text, tenant_id text, aggregate_id text, sequence_number bigint) -> text',
     'projector_set_mode(name text, mode text, tenant_id text DEFAULT NULL::text) -> void',
     'projector_skip(name text, tenant_id text, aggregate_id text, sequence_number bigint, reason text) -> boolean',
-    'projector_unskip(name text, tenant_id text, aggregate_id text, sequence_number bigint) -> boolean'
+    'projector_unskip(name text, tenant_id text, aggregate_id text, sequence_number bigint) -> boolean',
+    'projector_worker_start() -> integer',
+    'projector_worker_stop() -> integer'
     ], 'functions, arguments, defaults and results');
 SELECT is_empty($$ SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('app'::regnamespace, 'projector'::regnamespace)
     AND proname LIKE 'projector\_%' AND proname NOT LIKE '%outbox%' AND (provolatile <> 'v' OR proparallel <> 'u') $$,

@@ -1,0 +1,255 @@
+/*
+ * launcher.c
+ *	  The launcher: keeps workers running in every database that has the
+ *	  extension.
+ *
+ * It runs if the library is preloaded, and only where the server accepts
+ * writes: on a standby it starts with the promotion.  It is connected to no
+ * database, so it cannot see which of them have the extension.  It starts a
+ * worker in each, which leaves at once if there is none.  After that a
+ * database is tried again once in a while, or when somebody has created the
+ * extension or a database (a hook tells us).
+ *
+ * Workers are never restarted by the postmaster, which would bring back those
+ * that were terminated on purpose at once.  They are started again from here,
+ * at most once per RESTART_MS and database.
+ */
+#include "compat.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/pg_database.h"
+#include "libpq/pqsignal.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "tcop/tcopprot.h"
+#include "tcop/utility.h"
+#include "utils/guc.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+#include "guc.h"
+#include "launcher.h"
+#include "shmem.h"
+#include "wakeup.h"
+
+/* How often to look at the list of databases. */
+#define LOOK_MS		1000
+
+/* How long to wait before a worker that has ended is started again. */
+#define RESTART_MS	1000
+
+/* How long to wait before a database without the extension is tried again. */
+#define PROBE_MS	60000
+
+/* What is known of a database. */
+typedef struct Database
+{
+	Oid			oid;			/* hash key */
+	TimestampTz next_start;		/* start no worker before */
+	bool		listed;			/* found in the last look */
+} Database;
+
+static HTAB *databases = NULL;
+static ProcessUtility_hook_type next_process_utility = NULL;
+
+/* Is somebody dropping, renaming or copying this database? */
+static bool
+is_being_changed(Oid dboid)
+{
+	LOCKTAG		tag;
+	int			n;
+
+	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, dboid, 0);
+	pfree(GetLockConflicts(&tag, RowExclusiveLock, &n));
+	return n > 0;
+}
+
+/* Bring the list of databases up to date. */
+static void
+list_databases(void)
+{
+	Relation	relation;
+	TableScanDesc scan;
+	HeapTuple	tuple;
+	HASH_SEQ_STATUS status;
+	Database   *database;
+	bool		found;
+
+	hash_seq_init(&status, databases);
+	while ((database = hash_seq_search(&status)) != NULL)
+		database->listed = false;
+
+	StartTransactionCommand();
+	(void) GetTransactionSnapshot();
+	relation = table_open(DatabaseRelationId, AccessShareLock);
+	scan = table_beginscan_catalog(relation, 0, NULL);
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		Form_pg_database form = (Form_pg_database) GETSTRUCT(tuple);
+
+		if (!form->datallowconn)
+			continue;
+		database = hash_search(databases, &form->oid, HASH_ENTER, &found);
+		if (!found)
+			database->next_start = 0;
+		database->listed = true;
+	}
+	table_endscan(scan);
+	table_close(relation, AccessShareLock);
+	CommitTransactionCommand();
+
+	hash_seq_init(&status, databases);
+	while ((database = hash_seq_search(&status)) != NULL)
+		if (!database->listed)
+			(void) hash_search(databases, &database->oid, HASH_REMOVE, NULL);
+}
+
+/* Take note of what workers and sessions have told us. */
+static void
+read_news(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Database   *database;
+	Oid			dboid;
+
+	while (pj_slot_collect_absent(&dboid))
+	{
+		database = hash_search(databases, &dboid, HASH_FIND, NULL);
+		if (database)
+			database->next_start = TimestampTzPlusMilliseconds(now, PROBE_MS);
+	}
+	while (pj_launcher_next_hint(&dboid))
+	{
+		database = hash_search(databases, &dboid, HASH_FIND, NULL);
+		if (database)
+			database->next_start = 0;
+	}
+}
+
+/*
+ * Start workers where there are too few.  The first one in a database has to
+ * find the extension before others follow.
+ */
+static void
+start_workers(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	HASH_SEQ_STATUS status;
+	Database   *database;
+
+	if (!pj_enabled)
+		return;
+	hash_seq_init(&status, databases);
+	while ((database = hash_seq_search(&status)) != NULL)
+	{
+		bool		serving;
+		int			running = pj_slot_count(database->oid, &serving);
+		int			wanted = serving ? pj_workers : 1;
+
+		if (running >= wanted || (!serving && database->next_start > now) ||
+			is_being_changed(database->oid))
+			continue;
+		while (running++ < wanted &&
+			   pj_start_worker(database->oid, wanted, NULL))
+			database->next_start = TimestampTzPlusMilliseconds(now,
+															   RESTART_MS);
+	}
+}
+
+/* The entry point of the launcher. */
+void
+projector_launcher_main(Datum arg)
+{
+	HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Database)};
+	MemoryContext context;
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	pgstat_report_appname("projector launcher");
+	pj_launcher_attach();
+
+	databases = hash_create("projector databases", 16, &ctl,
+							HASH_ELEM | HASH_BLOBS);
+	context = AllocSetContextCreate(TopMemoryContext, "projector launcher",
+									ALLOCSET_DEFAULT_SIZES);
+	for (;;)
+	{
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+		MemoryContextSwitchTo(context);
+		list_databases();
+		MemoryContextSwitchTo(context);
+		read_news();
+		start_workers();
+		MemoryContextReset(context);
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 LOOK_MS, PG_WAIT_EXTENSION);
+	}
+}
+
+/*
+ * Notice what the launcher must know of: a new extension, a new database, and
+ * the commit of a prepared transaction, which leaves work but runs none of our
+ * code.
+ */
+static void
+notice_utility(PlannedStmt *pstmt, const char *queryString,
+			   bool readOnlyTree, ProcessUtilityContext context,
+			   ParamListInfo params, QueryEnvironment *queryEnv,
+			   DestReceiver *dest, QueryCompletion *qc)
+{
+	Node	   *statement = pstmt->utilityStmt;
+	bool		extension = IsA(statement, CreateExtensionStmt) &&
+		strcmp(((CreateExtensionStmt *) statement)->extname, "projector") == 0;
+	bool		finished = IsA(statement, TransactionStmt) &&
+		(((TransactionStmt *) statement)->kind == TRANS_STMT_COMMIT_PREPARED ||
+		 ((TransactionStmt *) statement)->kind == TRANS_STMT_ROLLBACK_PREPARED);
+
+	next_process_utility(pstmt, queryString, readOnlyTree, context, params,
+						 queryEnv, dest, qc);
+
+	if (extension)
+		pj_wake_launcher_at_commit(MyDatabaseId);
+	if (finished)
+		pj_wake_at_commit();
+}
+
+void
+pj_launcher_init(void)
+{
+	BackgroundWorker worker = {
+		.bgw_name = "projector launcher",
+		.bgw_type = "projector launcher",
+		.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION,
+		.bgw_start_time = BgWorkerStart_RecoveryFinished,
+		.bgw_restart_time = 5,
+		.bgw_library_name = "projector",
+		.bgw_function_name = "projector_launcher_main",
+	};
+
+	next_process_utility = ProcessUtility_hook ? ProcessUtility_hook :
+		standard_ProcessUtility;
+	ProcessUtility_hook = notice_utility;
+	if (process_shared_preload_libraries_in_progress)
+		RegisterBackgroundWorker(&worker);
+}

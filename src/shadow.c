@@ -1,0 +1,204 @@
+/*
+ * shadow.c
+ *	  Trying events without applying them: mode "shadow".
+ *
+ * A trial takes an aggregate's events from the offset on, because the second
+ * may need what the first does, and is rolled back.  Its result is kept with
+ * the items, each of which is tried once; what would fail is recorded as a
+ * failure, marked as such.  When the mode changes the items are applied like
+ * any others.
+ */
+#include "compat.h"
+
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+#include "apply.h"
+#include "deadline.h"
+#include "failure.h"
+#include "kind.h"
+#include "offset.h"
+#include "outbox.h"
+#include "shadow.h"
+#include "subxact.h"
+
+typedef enum Result
+{
+	PASSED,
+	FAILED,
+	UNTESTED					/* behind one that failed, or too far ahead */
+} Result;
+
+static const char *const result_names[] = {"passed", "failed", "untested"};
+
+typedef struct Trial
+{
+	PjPair	   *pair;
+	PjClaim    *claims;
+	int			nclaims;
+	Result	   *results;		/* of the claims */
+	PjWork		work;
+} Trial;
+
+/* Those of the items that have not been tried; what has failed is known. */
+static void
+claim_untried(Trial *trial, int limit, int64 upto)
+{
+	PjPair	   *pair = trial->pair;
+	int			n = pj_outbox_claim(pair->projection->id, pair->tenant, limit,
+									0, upto, &trial->claims);
+
+	for (int i = 0; i < n; i++)
+		if (trial->claims[i].item.status == PJ_PENDING)
+			trial->claims[trial->nclaims++] = trial->claims[i];
+	trial->results = palloc(sizeof(Result) * Max(trial->nclaims, 1));
+}
+
+/* Load an aggregate's events from the offset on. */
+static int
+load_events(const Trial *trial, PjRange *range, PjEvent ***events)
+{
+	PjPair	   *pair = trial->pair;
+	const PjProjection *projection = pair->projection;
+	PjOffset	offset = {.aggregate = range->aggregate};
+	PjEvent    *loaded;
+	int			n;
+
+	pj_offsets_load(projection->id, pair->tenant, &offset, 1);
+	range->after = offset.last;
+	range->max = projection->options.batch_size;
+	n = pj_source_load(pair->tenant, range, 1, projection->event_types,
+					   &loaded);
+	*events = palloc(sizeof(PjEvent *) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+		(*events)[i] = &loaded[i];
+	if (projection->skips)
+		pj_failure_mark_skipped(projection, *events, n);
+	return n;
+}
+
+/* Run the projection's code, and have it rolled back. */
+static bool
+try_events(void *arg)
+{
+	Trial	   *trial = arg;
+
+	pj_kind_handler.apply(&trial->work);
+	return false;
+}
+
+/*
+ * Find the results of items lo .. hi - 1, which are of the aggregate just
+ * tried.
+ */
+static void
+note_results(Trial *trial, int lo, int hi, ErrorData *error)
+{
+	const PjWork *work = &trial->work;
+	int			failed = error ? work->at : work->hi;
+
+	for (int c = lo, i = 0; c < hi; c++)
+	{
+		int64		log_seq = pj_event_log_seq(&trial->claims[c].event);
+
+		while (i < work->hi && pj_event_log_seq(work->events[i]) < log_seq)
+			i++;
+		if (i == work->hi || i > failed ||
+			pj_event_log_seq(work->events[i]) != log_seq)
+			trial->results[c] = UNTESTED;
+		else if (i < failed)
+			trial->results[c] = PASSED;
+		else
+		{
+			trial->results[c] = FAILED;
+			pj_failure_record_shadow(work->projection, work->events[i],
+									 error);
+		}
+	}
+}
+
+/* Try the aggregate of items lo .. hi - 1. */
+static void
+try_aggregate(Trial *trial, PjRange *range, int lo, int hi)
+{
+	ErrorData  *error = NULL;
+	PjEvent   **events;
+	int			n = load_events(trial, range, &events);
+	bool		kept;
+
+	trial->work = (PjWork)
+	{
+		.projection = trial->pair->projection,
+			.tenant = TextDatumGetCString(trial->pair->tenant),
+			.events = events,
+			.hi = n,
+	};
+	pj_deadline_begin(0);
+	if (n > 0)
+		error = pj_subtransaction(try_events, trial, &kept);
+	if (error && !pj_failure_swallowed(error))
+		ReThrowError(error);
+	note_results(trial, lo, hi, error);
+}
+
+/* Try aggregate after aggregate, each in memory of its own. */
+static void
+try_all(Trial *trial)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "projector trial",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = CurrentMemoryContext;
+	PjRange    *ranges;
+	int			nranges = pj_outbox_ranges(trial->claims, trial->nclaims,
+										   &ranges);
+	int			lo = 0;
+
+	for (int r = 0; r < nranges; r++)
+	{
+		int			hi = lo;
+
+		while (hi < trial->nclaims && trial->claims[hi].range == r)
+			hi++;
+		MemoryContextSwitchTo(context);
+		try_aggregate(trial, &ranges[r], lo, hi);
+		MemoryContextSwitchTo(caller);
+		MemoryContextReset(context);
+		lo = hi;
+	}
+	MemoryContextDelete(context);
+}
+
+static void
+save_results(const Trial *trial)
+{
+	PjClaim    *alike = palloc(sizeof(PjClaim) * trial->nclaims);
+
+	for (Result result = PASSED; result <= UNTESTED; result++)
+	{
+		int			n = 0;
+
+		for (int c = 0; c < trial->nclaims; c++)
+			if (trial->results[c] == result)
+				alike[n++] = trial->claims[c];
+		if (n > 0)
+			pj_outbox_try(alike, n, result_names[result]);
+	}
+}
+
+/*
+ * Try the next items of a pair.  The caller has its driver lock.  Returns
+ * whether there were any.
+ */
+bool
+pj_shadow(PjPair *pair, int limit, int64 upto)
+{
+	Trial		trial = {.pair = pair};
+
+	claim_untried(&trial, limit, upto);
+	if (trial.nclaims == 0)
+		return false;
+	try_all(&trial);
+	save_results(&trial);
+	return true;
+}

@@ -1,0 +1,14 @@
+/*
+ * shadow.h
+ *	  Trying events without applying them.
+ */
+#ifndef PJ_SHADOW_H
+#define PJ_SHADOW_H
+
+#include "compat.h"
+
+#include "cursor.h"
+
+extern bool pj_shadow(PjPair *pair, int limit, int64 upto);
+
+#endif							/* PJ_SHADOW_H */

@@ -1,0 +1,270 @@
+/*
+ * step.c
+ *	  The next batch of one projection and tenant, wherever its events come
+ *	  from.
+ *
+ * A pair that is behind (state "replaying" or "switching") has its log read
+ * up to the projection's handover first; its queued items wait until then.
+ * Otherwise queued items are applied, and in mode "follow", after those, what
+ * the log has between the cursor and its settled tail.  In log order all comes
+ * from there, and items are but a list of what is to come.
+ *
+ * The cursor is kept in memory until it is saved, so that a transaction of
+ * many batches writes it once.
+ */
+#include "compat.h"
+
+#include "storage/lockdefs.h"
+#include "utils/builtins.h"
+
+#include "apply.h"
+#include "errcodes.h"
+#include "failure.h"
+#include "lock.h"
+#include "outbox.h"
+#include "shadow.h"
+#include "step.h"
+
+/* ---- the log ---- */
+
+/* The cursor has come to a position; perhaps that is the handover. */
+static void
+move_cursor(PjStep *step, int64 log_seq)
+{
+	PjPair	   *pair = &step->pair;
+
+	if (log_seq > pair->last_log_seq)
+	{
+		pair->last_log_seq = log_seq;
+		step->moved = true;
+	}
+	if (pj_pair_behind(pair) &&
+		pair->last_log_seq >= pair->projection->handover_log_seq)
+	{
+		pair->state = PJ_LIVE;
+		step->moved = true;
+	}
+}
+
+static void
+note_result(PjStep *step, const PjApply *apply)
+{
+	step->applied += apply->applied;
+	step->failed += apply->failed;
+}
+
+/* Read the log up to "bound", aggregate by aggregate. */
+static PjProgress
+read_log(PjStep *step, int64 bound, int limit)
+{
+	PjPair	   *pair = &step->pair;
+	bool		behind = pj_pair_behind(pair);
+	PjEvent    *events;
+	int64		last = bound;
+	PjApply		apply = {.pair = pair,.driver = PJ_BY_LOG};
+
+	if (bound <= pair->last_log_seq && !behind)
+		return PJ_IDLE;
+	apply.ngiven = pj_source_load_log(pair->tenant, pair->last_log_seq, bound,
+									  pair->projection->event_types, limit,
+									  &events);
+	if (apply.ngiven > 0)
+	{
+		last = pj_event_log_seq(&events[apply.ngiven - 1]);
+		pj_events_sort(events, apply.ngiven);
+		apply.given = events;
+		apply.nranges = pj_events_ranges(events, apply.ngiven, &apply.ranges);
+		pj_apply(&apply);
+		note_result(step, &apply);
+		if (apply.conflict)
+			return PJ_IDLE;
+	}
+	move_cursor(step, apply.ngiven < limit ? bound : last);
+
+	/* behind the handover, items may be waiting */
+	if (apply.ngiven == limit || (behind && !pj_pair_behind(pair)))
+		return PJ_MORE;
+	return apply.ngiven > 0 ? PJ_DONE : PJ_IDLE;
+}
+
+/*
+ * In log order the cursor has passed these items, and still they are there:
+ * their events are not in the log.
+ */
+static void
+fail_missing(PjStep *step, int limit)
+{
+	PjPair	   *pair = &step->pair;
+	PjClaim    *claims;
+	int			n = pj_outbox_claim(pair->projection->id, pair->tenant, limit,
+									0, pair->last_log_seq, &claims);
+
+	for (int i = 0; i < n; i++)
+	{
+		PjEvent    *event = &claims[i].event;
+		ErrorData	error = {.elevel = ERROR,
+		.sqlerrcode = ERRCODE_PJ_EVENT_MISSING};
+
+		if (pj_event_log_seq(event) > pair->last_log_seq)
+			continue;
+		error.message =
+			psprintf("event %lld of aggregate \"%s\" of tenant \"%s\" is missing from the log",
+					 (long long) pj_event_sequence(event),
+					 TextDatumGetCString(pj_event_aggregate(event)),
+					 TextDatumGetCString(pair->tenant));
+		if (pj_failure_record(pair->projection, event,
+							  claims[i].item.attempt_count,
+							  &error) == PJ_GIVE_UP)
+			pair->state = PJ_STOPPED;
+		step->moved = true;
+		step->failed++;
+	}
+}
+
+/* Read the log up to "bound", as it is. */
+static PjProgress
+read_in_log_order(PjStep *step, const PjBounds *bounds, int limit)
+{
+	PjPair	   *pair = &step->pair;
+	PjEvent    *events;
+	PjApply		apply = {.pair = pair,.driver = PJ_BY_LOG,
+	.retry = bounds->retry};
+	int64		before = pair->last_log_seq;
+
+	if (bounds->retry == 0 &&
+		pj_outbox_blocked(pair->projection->id, pair->tenant))
+		return PJ_IDLE;
+	apply.ngiven = pj_source_load_log(pair->tenant, pair->last_log_seq,
+									  bounds->tail,
+									  pair->projection->event_types, limit,
+									  &events);
+	if (apply.ngiven > 0)
+	{
+		pj_events_sort(events, apply.ngiven);
+		apply.given = events;
+		apply.nranges = pj_events_ranges(events, apply.ngiven, &apply.ranges);
+		pj_events_sort_by_log(events, apply.ngiven);
+		pj_apply(&apply);
+		note_result(step, &apply);
+		if (apply.conflict)
+			return PJ_IDLE;
+	}
+	move_cursor(step, apply.ngiven == 0 ||
+				(apply.ngiven < limit &&
+				 apply.passed == pj_event_log_seq(&events[apply.ngiven - 1])) ?
+				bounds->tail : apply.passed);
+	if (apply.gave_up)
+	{
+		pair->state = PJ_STOPPED;
+		step->moved = true;
+	}
+	if (pair->mode != PJ_FOLLOW)
+		fail_missing(step, limit);
+	if (apply.ngiven == limit && pair->last_log_seq > before)
+		return PJ_MORE;
+	return apply.applied + apply.failed > 0 ? PJ_DONE : PJ_IDLE;
+}
+
+/* ---- the queue ---- */
+
+static PjProgress
+read_queue(PjStep *step, const PjBounds *bounds, int limit)
+{
+	PjPair	   *pair = &step->pair;
+	int64		after = step->claim_after;
+	PjApply		apply = {
+		.pair = pair,
+		.driver = PJ_BY_QUEUE,
+	};
+	bool		worked;
+
+	apply.nclaims = pj_outbox_claim(pair->projection->id, pair->tenant, limit,
+									after, bounds->upto, &apply.claims);
+
+	/* what has become visible or due since may be anywhere before the hint */
+	step->claim_after = 0;
+	if (apply.nclaims == limit)
+		for (int i = 0; i < apply.nclaims; i++)
+			if (apply.claims[i].item.status == PJ_PENDING)
+				step->claim_after =
+					Max(step->claim_after,
+						pj_event_log_seq(&apply.claims[i].event));
+
+	apply.nranges = pj_outbox_ranges(apply.claims, apply.nclaims,
+									 &apply.ranges);
+	pj_apply(&apply);
+	note_result(step, &apply);
+	worked = !apply.conflict &&
+		apply.applied + apply.failed + apply.dropped + apply.held > 0;
+	if (after > 0 || (worked && (apply.nclaims == limit || apply.incomplete ||
+								 apply.released)))
+		return PJ_MORE;
+	return worked ? PJ_DONE : PJ_IDLE;
+}
+
+/* ---- a step ---- */
+
+/*
+ * Take the locks of a pair and look how it is run.  Returns false if somebody
+ * else is at work on it, or there is nothing to do for us.
+ */
+bool
+pj_step_enter(PjStep *step)
+{
+	PjProjection *projection = pj_projection_by_id(step->projection_id);
+	PjPair	   *pair = &step->pair;
+
+	if (projection == NULL || projection->dormant ||
+		!pj_lock_projection(projection->id, ShareLock, false))
+		return false;
+	projection = pj_projection_by_id(step->projection_id);
+	if (projection == NULL ||
+		!pj_lock_pair(projection->id, step->tenant,
+					  projection->log_ordered ? ExclusiveLock : ShareLock,
+					  false) ||
+		!pj_lock_driver(projection->id, step->tenant, false))
+		return false;
+
+	pj_pair_look(pair, projection, step->tenant);
+	step->moved = false;
+	step->applied = step->failed = 0;
+	return true;
+}
+
+/* Do the next batch of a pair that has been entered. */
+PjProgress
+pj_step(PjStep *step, const PjBounds *bounds)
+{
+	PjPair	   *pair = &step->pair;
+	int			limit = Min(pair->projection->options.batch_size,
+							bounds->limit);
+	PjProgress	progress;
+
+	if (pair->mode == PJ_OFF || pair->paused || pair->run_id != 0 ||
+		pair->state == PJ_STOPPED)
+		return PJ_IDLE;
+	if (pair->mode == PJ_SHADOW)
+		return pj_shadow(pair, limit, bounds->upto) ? PJ_MORE : PJ_IDLE;
+	if (pj_pair_behind(pair) && !pair->projection->handed_over)
+		return PJ_IDLE;
+	if (pair->projection->log_ordered)
+		return read_in_log_order(step, bounds, limit);
+	if (pj_pair_behind(pair))
+		return read_log(step, pair->mode == PJ_FOLLOW ? bounds->tail :
+						pair->projection->handover_log_seq, limit);
+
+	progress = read_queue(step, bounds, limit);
+	if (progress == PJ_IDLE && pair->mode == PJ_FOLLOW)
+		return read_log(step, bounds->tail, limit);
+	return pair->mode == PJ_FOLLOW ? PJ_MORE : progress;
+}
+
+/* Write back what has changed. */
+void
+pj_step_save(PjStep *step)
+{
+	if (step->moved || step->applied + step->failed > 0)
+		pj_cursor_save(&step->pair, step->applied, step->failed);
+	step->moved = false;
+	step->applied = step->failed = 0;
+}

@@ -1,0 +1,52 @@
+/*
+ * step.h
+ *	  The next batch of one projection and tenant.
+ */
+#ifndef PJ_STEP_H
+#define PJ_STEP_H
+
+#include "compat.h"
+#include "datatype/timestamp.h"
+
+#include "cursor.h"
+#include "source.h"
+
+typedef enum PjProgress
+{
+	PJ_IDLE,					/* nothing was done */
+	PJ_DONE,					/* something, and all there was */
+	PJ_MORE						/* something, and there is more */
+} PjProgress;
+
+/* A pair being worked on. */
+typedef struct PjStep
+{
+	/* set by the caller */
+	int32		projection_id;
+	Datum		tenant;
+	int64		claim_after;	/* where to look for pending items; a hint,
+								 * which is kept up to date */
+
+	/* set by pj_step_enter() */
+	PjPair		pair;
+
+	/* what is to be saved */
+	bool		moved;			/* the cursor, or the state */
+	int64		applied;
+	int64		failed;
+} PjStep;
+
+/* How far a step may go. */
+typedef struct PjBounds
+{
+	int			limit;			/* events, if fewer than the batch size */
+	int64		upto;			/* of queued items */
+	int64		tail;			/* of the log */
+	int64		retry;			/* as in PjApply */
+} PjBounds;
+
+extern bool pj_step_enter(PjStep *step);
+extern PjProgress pj_step(PjStep *step, const PjBounds *bounds);
+extern void pj_step_save(PjStep *step);
+
+#endif							/* PJ_STEP_H */

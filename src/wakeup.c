@@ -1,0 +1,107 @@
+/*
+ * wakeup.c
+ *	  Waking, and if need be starting, workers when a transaction commits.
+ *
+ * Whatever leaves work for a worker asks for a wake-up in its transaction;
+ * the workers' latches are set once the commit is visible.  Nothing is sent
+ * through NOTIFY, which would serialize commits.  Work that comes without a
+ * wake-up, such as that of a prepared transaction, is found by a worker that
+ * looks from time to time.
+ *
+ * Without the launcher, which needs preloading, a database's worker is
+ * started before the commit by the first transaction that leaves it work.
+ * Where it cannot be started, the transaction commits all the same.
+ */
+#include "compat.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
+
+#include "guc.h"
+#include "shmem.h"
+#include "wakeup.h"
+
+static bool requested = false;
+static Oid	changed_database = InvalidOid;
+
+/* Wake this database's workers once the transaction has ended. */
+void
+pj_wake_at_commit(void)
+{
+	requested = true;
+}
+
+/* Have the launcher look at a database once the transaction has committed. */
+void
+pj_wake_launcher_at_commit(Oid dboid)
+{
+	changed_database = dboid;
+}
+
+/*
+ * Start a worker for a database, unless it has as many as it may have.
+ * Returns whether one was started.
+ */
+bool
+pj_start_worker(Oid dboid, int limit, BackgroundWorkerHandle **handle)
+{
+	BackgroundWorker worker = {
+		.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION,
+		.bgw_start_time = BgWorkerStart_RecoveryFinished,
+		.bgw_restart_time = BGW_NEVER_RESTART,
+		.bgw_library_name = "projector",
+		.bgw_function_name = "projector_worker_main",
+		.bgw_type = "projector worker",
+	};
+	uint32		generation;
+	int			slot = pj_slot_reserve(dboid, limit, &generation);
+
+	if (slot < 0)
+		return false;
+	snprintf(worker.bgw_name, BGW_MAXLEN, "projector worker for database %u",
+			 dboid);
+	worker.bgw_main_arg = Int32GetDatum(slot);
+	worker.bgw_notify_pid = MyProcPid;
+	memcpy(worker.bgw_extra, &dboid, sizeof(Oid));
+	memcpy(worker.bgw_extra + sizeof(Oid), &generation, sizeof(uint32));
+	if (RegisterDynamicBackgroundWorker(&worker, handle))
+		return true;
+	pj_slot_release(slot, generation);
+	return false;
+}
+
+static void
+at_transaction_event(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			if (requested && pj_autostart && pj_enabled &&
+				!pj_launcher_runs())
+				(void) pj_start_worker(MyDatabaseId, 1, NULL);
+			return;
+		case XACT_EVENT_COMMIT:
+			if (OidIsValid(changed_database))
+				pj_wake_launcher(changed_database);
+			/* FALLTHROUGH */
+		case XACT_EVENT_ABORT:
+			/* a worker may be waiting for us to end, one way or the other */
+			if (requested)
+				pj_wake_workers(MyDatabaseId);
+			/* FALLTHROUGH */
+		case XACT_EVENT_PREPARE:
+			requested = false;
+			changed_database = InvalidOid;
+			return;
+		default:
+			return;
+	}
+}
+
+void
+pj_wakeup_init(void)
+{
+	RegisterXactCallback(at_transaction_event, NULL);
+}

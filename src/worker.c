@@ -1,0 +1,573 @@
+/*
+ * worker.c
+ *	  A worker process: applies what there is to apply in one database.
+ *
+ * A worker goes round the pairs (projection, tenant) that have something to
+ * do, one batch each, every batch in a transaction of its own.  After each
+ * round it looks again who has something to do.  If nobody has it sleeps,
+ * until an append wakes it, a retry falls due, or projector.naptime has passed.
+ *
+ * Several workers of a database are all alike: each passes over pairs that
+ * another is working on.  No worker has any state that matters.  What it was
+ * doing when it ended, however it ended, was not committed, and is done by the
+ * next one.
+ *
+ * A worker leaves when somebody wants to drop, rename or copy its database, so
+ * as not to be in his way, and when the extension is gone.
+ *
+ * An error that is not an event's own ends the batch and not the worker: it is
+ * reported in the server's log, and the pair is left alone for a while.
+ */
+#include "compat.h"
+
+#include "access/xact.h"
+#include "catalog/pg_database.h"
+#include "commands/extension.h"
+#include "libpq/pqsignal.h"
+#include "miscadmin.h"
+#include "nodes/pg_list.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "tcop/tcopprot.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/timeout.h"
+#include "utils/timestamp.h"
+
+#include "context.h"
+#include "guc.h"
+#include "handover.h"
+#include "outbox.h"
+#include "pairs.h"
+#include "projection.h"
+#include "shmem.h"
+#include "step.h"
+#include "tail.h"
+#include "wakeup.h"
+#include "worker.h"
+
+PG_FUNCTION_INFO_V1(projector_worker_start);
+PG_FUNCTION_INFO_V1(projector_worker_stop);
+
+/* How often to look whether somebody wants us out of the database. */
+#define LEAVE_CHECK_MS		500
+
+/* How long a pair is left alone after an error that was not an event's. */
+#define PENALTY_MS			1000
+
+/* How often cursors follow the log, and forgotten items are swept up. */
+#define FOLLOW_MS			1000
+#define SWEEP_MS			60000
+
+/* How often to look whether a writer has ended that all wait for. */
+#define POLL_MIN_MS			5
+#define POLL_MAX_MS			200
+
+/* How long a claim's hint is trusted (see PjStep.claim_after). */
+#define HINT_MS				1000
+
+/* A pair that must wait. */
+typedef struct Penalty
+{
+	int32		projection_id;
+	Datum		tenant;
+	TimestampTz until;
+} Penalty;
+
+static struct
+{
+	MemoryContext round_context;	/* of the two below */
+	List	   *round;			/* of PjStep: the pairs yet to do */
+	List	   *again;			/* those that have more to do */
+	bool		rescan;			/* look for work before sleeping */
+	MemoryContext penalty_context;	/* of the penalties */
+	List	   *penalties;		/* of Penalty */
+	PjStep	   *current;		/* being worked on */
+	TimestampTz wake_at;		/* sleep no longer than until then */
+	int			poll_ms;		/* while waiting for a writer */
+	int64		followed;		/* cursors have followed up to here */
+	TimestampTz followed_at;
+	TimestampTz swept_at;
+	TimestampTz hints_at;		/* when claims last began at the start */
+} work;
+
+/* ---- leaving ---- */
+
+/* Does somebody want to drop, rename or copy our database? */
+static bool
+is_in_the_way(void)
+{
+	LOCKTAG		tag;
+	VirtualTransactionId *holders;
+	int			n;
+
+	/* connecting takes this lock, which such commands conflict with */
+	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, MyDatabaseId, 0);
+	holders = GetLockConflicts(&tag, RowExclusiveLock, &n);
+	pfree(holders);
+	return n > 0;
+}
+
+/* What happens between batches, and while sleeping. */
+static void
+check_leave(void)
+{
+	/* a cancel is for a batch, and there is none */
+	QueryCancelPending = false;
+	CHECK_FOR_INTERRUPTS();
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+	if (!pj_enabled || pj_slot_surplus(pj_workers) || is_in_the_way())
+		proc_exit(0);
+}
+
+/* Leave if there is no extension here (any more). */
+static void
+check_extension(void)
+{
+	if (OidIsValid(get_extension_oid("projector", true)))
+		return;
+	pj_slot_absent();
+	proc_exit(0);
+}
+
+/* ---- finding work ---- */
+
+static bool
+is_same_pair(const PjStep *step, int32 projection_id, Datum tenant)
+{
+	return step->projection_id == projection_id &&
+		pj_text_equal(step->tenant, tenant);
+}
+
+static bool
+is_penalized(const PjPair *pair)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	ListCell   *cell;
+
+	foreach(cell, work.penalties)
+	{
+		Penalty    *penalty = lfirst(cell);
+
+		if (penalty->projection_id != pair->projection->id ||
+			!pj_text_equal(penalty->tenant, pair->tenant) ||
+			penalty->until <= now)
+			continue;
+		work.wake_at = Min(work.wake_at, penalty->until);
+		return true;
+	}
+	return false;
+}
+
+/* Leave alone what we have been working on when an error happened. */
+static void
+penalize_current(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	MemoryContext caller = MemoryContextSwitchTo(work.penalty_context);
+	ListCell   *cell;
+	bool		active = false;
+
+	foreach(cell, work.penalties)
+		active = active || ((Penalty *) lfirst(cell))->until > now;
+	if (!active)
+	{
+		MemoryContextReset(work.penalty_context);
+		work.penalties = NIL;
+	}
+	if (work.current)
+	{
+		Penalty    *penalty = palloc(sizeof(Penalty));
+
+		penalty->projection_id = work.current->projection_id;
+		penalty->tenant = PointerGetDatum(DatumGetTextPCopy(work.current->tenant));
+		penalty->until = TimestampTzPlusMilliseconds(now, PENALTY_MS);
+		work.penalties = lappend(work.penalties, penalty);
+	}
+	MemoryContextSwitchTo(caller);
+}
+
+/* Where to begin claiming, if we know that from the last round. */
+static int64
+claim_hint(List *old, const PjPair *pair)
+{
+	ListCell   *cell;
+
+	foreach(cell, old)
+	{
+		PjStep	   *step = lfirst(cell);
+
+		if (is_same_pair(step, pair->projection->id, pair->tenant))
+			return step->claim_after;
+	}
+	return 0;
+}
+
+/* Find the pairs of a projection that have something to do. */
+static void
+add_pairs(PjScan *scan, int32 projection_id, List *old)
+{
+	PjProjection *projection = pj_projection_by_id(projection_id);
+	PjPair	   *pairs;
+	int			n = projection ? pj_pairs_due(scan, projection, &pairs) : 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		PjStep	   *step;
+		MemoryContext caller;
+
+		if (is_penalized(&pairs[i]))
+			continue;
+		caller = MemoryContextSwitchTo(work.round_context);
+		step = palloc0(sizeof(PjStep));
+		step->projection_id = projection_id;
+		step->tenant = PointerGetDatum(DatumGetTextPCopy(pairs[i].tenant));
+		step->claim_after = claim_hint(old, &pairs[i]);
+		work.round = lappend(work.round, step);
+		MemoryContextSwitchTo(caller);
+	}
+}
+
+/* Those of the tenants that have had events since cursors last followed. */
+static void
+keep_active(PjTenants *all)
+{
+	int			kept = 0;
+
+	for (int i = 0; i < all->count; i++)
+	{
+		if (all->last[i] <= work.followed)
+			continue;
+		all->tenants[kept] = all->tenants[i];
+		all->last[kept++] = all->last[i];
+	}
+	all->count = kept;
+}
+
+/* Let cursors follow the log where events come by themselves. */
+static void
+follow_log(PjScan *scan, const int32 *ids, int n)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (!TimestampDifferenceExceeds(work.followed_at, now, FOLLOW_MS) ||
+		pj_source_last_log_seq() <= work.followed)
+		return;
+	work.followed_at = now;
+	pj_scan_log(scan);
+	if (scan->tail <= work.followed)
+		return;
+	keep_active(&scan->all);
+	for (int i = 0; i < n; i++)
+		pj_follow_log(scan, ids[i]);
+	work.followed = scan->tail;
+}
+
+/* What is done now and then, by one worker of the database. */
+static void
+do_chores(PjScan *scan, const int32 *ids, int n)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (pj_slot_surplus(1))
+		return;
+	follow_log(scan, ids, n);
+	if (TimestampDifferenceExceeds(work.swept_at, now, SWEEP_MS))
+	{
+		work.swept_at = now;
+		pj_outbox_sweep();
+	}
+}
+
+/* When to look again, if nothing wakes us before. */
+static void
+plan_wake(const PjScan *scan, bool waits)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	/* retries go by a clock that tests may move */
+	if (scan->next_due != DT_NOEND)
+		work.wake_at = Min(work.wake_at, now + (scan->next_due - pj_now()));
+	work.poll_ms = waits ?
+		Min(Max(work.poll_ms * 2, POLL_MIN_MS), POLL_MAX_MS) : 0;
+	if (waits)
+		work.wake_at = Min(work.wake_at,
+						   TimestampTzPlusMilliseconds(now, work.poll_ms));
+}
+
+/* Begin a new round. */
+static void
+look_for_work(void)
+{
+	PjScan		scan = {.next_due = DT_NOEND};
+	PjProjection *projections;
+	int			n;
+	int32	   *ids;
+	bool		waits;
+	List	   *old = NIL;
+	ListCell   *cell;
+
+	/* what others commit from now on wakes us again */
+	ResetLatch(MyLatch);
+	work.wake_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+											   pj_naptime);
+	work.rescan = false;
+
+	if (!TimestampDifferenceExceeds(work.hints_at, GetCurrentTimestamp(),
+									HINT_MS))
+	{
+		foreach(cell, work.again)
+		{
+			PjStep	   *step = palloc(sizeof(PjStep));
+
+			*step = *(PjStep *) lfirst(cell);
+			step->tenant = PointerGetDatum(DatumGetTextPCopy(step->tenant));
+			old = lappend(old, step);
+		}
+	}
+	else
+		work.hints_at = GetCurrentTimestamp();
+	MemoryContextReset(work.round_context);
+	work.round = work.again = NIL;
+
+	n = pj_projections(&projections);
+	ids = palloc(sizeof(int32) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+		ids[i] = projections[i].id;
+	waits = pj_hand_over(ids, n, 0) != 0;
+	for (int i = 0; i < n; i++)
+		add_pairs(&scan, ids[i], old);
+	waits = waits || scan.unsettled;
+	do_chores(&scan, ids, n);
+	plan_wake(&scan, waits);
+}
+
+/* ---- working ---- */
+
+static void
+report_pair(const PjStep *step)
+{
+	char	   *activity = psprintf("projection \"%s\", tenant \"%s\"",
+									step->pair.projection->name,
+									TextDatumGetCString(step->tenant));
+
+	pgstat_report_activity(STATE_RUNNING, activity);
+}
+
+/* One batch of the next pair.  Returns whether anything was done. */
+static bool
+work_on_next(void)
+{
+	PjStep	   *step = linitial(work.round);
+	PjBounds	bounds = {.limit = PG_INT32_MAX,.upto = PG_INT64_MAX};
+	PjProgress	progress = PJ_IDLE;
+	MemoryContext caller;
+
+	work.round = list_delete_first(work.round);
+	work.current = step;
+	if (pj_step_enter(step))
+	{
+		report_pair(step);
+		if (pj_pair_reads_log(&step->pair))
+			bounds.tail = pj_tail(0);
+		progress = pj_step(step, &bounds);
+
+		/* a failed event must be tried again at its time: find out when */
+		work.rescan = work.rescan || progress == PJ_MORE || step->failed > 0;
+		pj_step_save(step);
+	}
+	if (progress == PJ_MORE)
+	{
+		caller = MemoryContextSwitchTo(work.round_context);
+		work.again = lappend(work.again, step);
+		MemoryContextSwitchTo(caller);
+	}
+	return progress != PJ_IDLE;
+}
+
+/* One transaction: look for work if there is none, and do one batch. */
+static void
+run_transaction(void)
+{
+	PjContext	saved;
+
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	check_extension();
+	pj_enter_internal(&saved);
+	if (work.round == NIL)
+		look_for_work();
+	while (work.round != NIL && !work_on_next())
+		;
+	pj_leave_internal(&saved);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	work.current = NULL;
+
+	/* advisory locks that a projection's code has left behind */
+	LockReleaseSession(USER_LOCKMETHOD);
+	pgstat_report_stat(false);
+	pgstat_report_activity(STATE_IDLE, NULL);
+}
+
+/* Sleep until there may be something to do. */
+static void
+sleep_until_woken(void)
+{
+	for (;;)
+	{
+		long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(),
+														   work.wake_at);
+		int			events;
+
+		if (left <= 0)
+			return;
+		events = WaitLatch(MyLatch,
+						   WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						   Min(left, LEAVE_CHECK_MS), PG_WAIT_EXTENSION);
+
+		/* it is reset by whoever looks for work, before he does */
+		if (events & WL_LATCH_SET)
+			return;
+		check_leave();
+	}
+}
+
+/* ---- the process ---- */
+
+/* Settings that our work depends on, whatever the configuration says. */
+static void
+settle_settings(void)
+{
+	static const char *const settings[][2] = {
+		{"application_name", "projector worker"},
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_read_only", "off"},
+		{"session_replication_role", "origin"},
+	};
+
+	for (int i = 0; i < lengthof(settings); i++)
+		SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET,
+						PGC_S_OVERRIDE);
+}
+
+/* Clean up after an error, as PostgresMain() does. */
+static void
+recover(void)
+{
+	error_context_stack = NULL;
+	HOLD_INTERRUPTS();
+	disable_all_timeouts(false);
+	QueryCancelPending = false;
+	EmitErrorReport();
+	AbortCurrentTransaction();
+	MemoryContextSwitchTo(TopMemoryContext);
+	FlushErrorState();
+	LockReleaseSession(USER_LOCKMETHOD);
+	RESUME_INTERRUPTS();
+
+	penalize_current();
+	work.current = NULL;
+	work.round = work.again = NIL;
+	work.rescan = false;
+	work.wake_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+											   PENALTY_MS);
+	pgstat_report_activity(STATE_IDLE, NULL);
+}
+
+/* The entry point of a worker. */
+void
+projector_worker_main(Datum arg)
+{
+	sigjmp_buf	local_sigjmp_buf;
+	Oid			dboid;
+	uint32		generation;
+
+	memcpy(&dboid, MyBgworkerEntry->bgw_extra, sizeof(Oid));
+	memcpy(&generation, MyBgworkerEntry->bgw_extra + sizeof(Oid),
+		   sizeof(uint32));
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	pqsignal(SIGINT, StatementCancelHandler);
+	BackgroundWorkerUnblockSignals();
+	if (!pj_slot_attach(DatumGetInt32(arg), generation))
+		proc_exit(0);			/* we come too late */
+	BackgroundWorkerInitializeConnectionByOid(dboid, InvalidOid, 0);
+	settle_settings();
+
+	work.round_context = AllocSetContextCreate(TopMemoryContext,
+											   "projector round",
+											   ALLOCSET_DEFAULT_SIZES);
+	work.penalty_context = AllocSetContextCreate(TopMemoryContext,
+												 "projector penalties",
+												 ALLOCSET_SMALL_SIZES);
+	work.rescan = true;
+
+	StartTransactionCommand();
+	check_extension();
+	CommitTransactionCommand();
+	pj_slot_serving();
+	pj_wake_launcher(InvalidOid);
+
+	if (sigsetjmp(local_sigjmp_buf, 1) != 0)
+		recover();
+	PG_exception_stack = &local_sigjmp_buf;
+
+	for (;;)
+	{
+		MemoryContextSwitchTo(TopMemoryContext);
+		check_leave();
+		if (work.round == NIL && !work.rescan)
+			sleep_until_woken();
+		check_leave();
+		run_transaction();
+	}
+}
+
+/* ---- starting and stopping by hand ---- */
+
+/* See the install script. */
+Datum
+projector_worker_start(PG_FUNCTION_ARGS)
+{
+	BackgroundWorkerHandle *handle;
+	bool		serving;
+	pid_t		pid;
+
+	pj_refuse_in_user_code("projector_worker_start");
+	if (!pj_enabled)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("workers are disabled"),
+				errhint("Set projector.enabled to on."));
+	pj_allow_workers(MyDatabaseId);
+	if (pj_start_worker(MyDatabaseId, pj_workers, &handle))
+		(void) WaitForBackgroundWorkerStartup(handle, &pid);
+	if (pj_slot_count(MyDatabaseId, &serving) == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				errmsg("could not start a worker"),
+				errdetail("All background worker slots are in use."),
+				errhint("You might need to increase max_worker_processes."));
+	PG_RETURN_INT32(pj_slot_count(MyDatabaseId, &serving));
+}
+
+/* See the install script. */
+Datum
+projector_worker_stop(PG_FUNCTION_ARGS)
+{
+	pj_refuse_in_user_code("projector_worker_stop");
+	PG_RETURN_INT32(pj_stop_workers(MyDatabaseId));
+}
