@@ -12,6 +12,7 @@ my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
 $node->append_conf('postgresql.conf', q{
 shared_preload_libraries = 'projector'
+projector.enabled = off
 restart_after_crash = on
 max_prepared_transactions = 5
 });

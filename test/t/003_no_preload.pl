@@ -10,6 +10,8 @@ use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
+# what a worker does without preloading is in 010_autostart.pl
+$node->append_conf("postgresql.conf", "projector.enabled = off");
 $node->start;
 
 is($node->safe_psql('postgres', 'SHOW shared_preload_libraries'), '', 'nothing is preloaded');

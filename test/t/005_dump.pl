@@ -10,7 +10,7 @@ use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
-$node->append_conf('postgresql.conf', "shared_preload_libraries = 'projector'");
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'projector'\nprojector.enabled = off");
 $node->start;
 
 $node->safe_psql('postgres', q{

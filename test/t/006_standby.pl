@@ -10,7 +10,7 @@ use Test::More;
 
 my $primary = PostgreSQL::Test::Cluster->new('primary');
 $primary->init(allows_streaming => 1);
-$primary->append_conf('postgresql.conf', "shared_preload_libraries = 'projector'");
+$primary->append_conf('postgresql.conf', "shared_preload_libraries = 'projector'\nprojector.enabled = off");
 $primary->start;
 $primary->safe_psql('postgres', q{
 	CREATE EXTENSION projector;
