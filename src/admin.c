@@ -27,9 +27,11 @@
 #include "cursor.h"
 #include "definition.h"
 #include "failure.h"
+#include "guc.h"
 #include "lock.h"
 #include "outbox.h"
 #include "projection.h"
+#include "shmem.h"
 #include "statement.h"
 #include "wakeup.h"
 
@@ -294,6 +296,21 @@ insert_definition(const PjDefinition *definition, Oid owner,
 	pj_leave_internal(&saved);
 }
 
+/*
+ * Say what the user may not expect: without preloading, it is appends that
+ * start a worker.
+ */
+static void
+notice_workers(PjMode mode)
+{
+	if (mode == PJ_OFF || pj_preloaded() || !pj_enabled || !pj_autostart)
+		return;
+	ereport(NOTICE,
+			errmsg("a worker is started when there is work to do"),
+			errdetail("The library is not preloaded. If it is, workers run from the start of the server on, also to retry and to finish what was left when it stopped, and projector.workers of them in each database."),
+			errhint("Add \"projector\" to shared_preload_libraries and restart the server."));
+}
+
 /* See the install script. */
 Datum
 projector_create(PG_FUNCTION_ARGS)
@@ -306,6 +323,7 @@ projector_create(PG_FUNCTION_ARGS)
 	read_create_arguments(fcinfo, &definition);
 	pj_definition_check(&definition, owner);
 	insert_definition(&definition, owner, effective_search_path());
+	notice_workers(definition.mode);
 
 	PG_RETURN_VOID();
 }

@@ -77,11 +77,8 @@ given_suffice(const PjApply *apply, const PjOffset *offsets)
 	int			range = -1;
 	int64		previous = 0;
 
-	if (apply->ngiven == 0)
+	if (apply->ngiven == 0 || apply->busy)
 		return false;
-	for (int i = 0; i < apply->nranges; i++)
-		if (offsets[i].busy)
-			return false;
 	for (int i = 0; i < apply->ngiven; i++)
 	{
 		const PjEvent *event = &apply->given[i];
@@ -725,6 +722,8 @@ apply_once(PjApply *apply)
 		batch.offsets[i].aggregate = apply->ranges[i].aggregate;
 	pj_offsets_load(batch.projection->id, apply->pair->tenant, batch.offsets,
 					apply->nranges);
+	for (int i = 0; i < apply->nranges; i++)
+		apply->busy = apply->busy || batch.offsets[i].busy;
 	batch.loaded = !batch.by_log && !given_suffice(apply, batch.offsets);
 	if (needs_sql(&batch))
 		enter_internal(&batch);
@@ -762,7 +761,7 @@ pj_apply(PjApply *apply)
 	for (int tries = 0; tries < MAX_TRIES && apply->nranges > 0; tries++)
 	{
 		apply->blocked = 0;
-		apply->conflict = apply->incomplete = false;
+		apply->conflict = apply->incomplete = apply->busy = false;
 		apply_once(apply);
 		if (!apply->conflict)
 			return;

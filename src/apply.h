@@ -46,6 +46,7 @@ typedef struct PjApply
 	int64		blocked;		/* aggregates that wait for something */
 	bool		released;		/* items that were held no longer are */
 	int64		dropped;		/* items there was nothing left to do for */
+	bool		busy;			/* an open transaction has moved some offset */
 	bool		conflict;		/* somebody else kept being in the way */
 	bool		incomplete;		/* the limit cut something off */
 } PjApply;

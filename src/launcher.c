@@ -158,7 +158,7 @@ start_workers(void)
 		int			running = pj_slot_count(database->oid, &serving);
 		int			wanted = serving ? pj_workers : 1;
 
-		if (running >= wanted || (!serving && database->next_start > now) ||
+		if (running >= wanted || database->next_start > now ||
 			is_being_changed(database->oid))
 			continue;
 		while (running++ < wanted &&

@@ -60,6 +60,7 @@ typedef struct Shared
 static Shared *shared = NULL;
 static int	my_slot = -1;
 static uint32 my_generation;
+static bool preloaded = false;
 static shmem_request_hook_type next_shmem_request = NULL;
 
 /* Find the shared state, or make it if this is the first process to ask. */
@@ -412,6 +413,13 @@ pj_launcher_next_hint(Oid *dboid)
 
 /* ---- loading the library ---- */
 
+/* Was the library loaded when the server started? */
+bool
+pj_preloaded(void)
+{
+	return preloaded;
+}
+
 static void
 request_shmem(void)
 {
@@ -426,7 +434,8 @@ pj_shmem_init(void)
 	StaticAssertStmt(sizeof(Shared) < 4096,
 					 "shared state must fit where nothing was reserved");
 
-	if (!process_shared_preload_libraries_in_progress)
+	preloaded = process_shared_preload_libraries_in_progress;
+	if (!preloaded)
 		return;
 	next_shmem_request = shmem_request_hook;
 	shmem_request_hook = request_shmem;

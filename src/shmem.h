@@ -29,6 +29,7 @@ extern bool pj_launcher_runs(void);
 extern void pj_wake_launcher(Oid dboid);
 extern bool pj_launcher_next_hint(Oid *dboid);
 
+extern bool pj_preloaded(void);
 extern void pj_shmem_init(void);
 
 #endif							/* PJ_SHMEM_H */

@@ -51,6 +51,7 @@ note_result(PjStep *step, const PjApply *apply)
 {
 	step->applied += apply->applied;
 	step->failed += apply->failed;
+	step->busy = apply->busy || apply->conflict;
 }
 
 /* Read the log up to "bound", aggregate by aggregate. */
@@ -240,6 +241,7 @@ pj_step(PjStep *step, const PjBounds *bounds)
 							bounds->limit);
 	PjProgress	progress;
 
+	step->busy = false;
 	if (pair->mode == PJ_OFF || pair->paused || pair->run_id != 0 ||
 		pair->state == PJ_STOPPED)
 		return PJ_IDLE;

@@ -30,6 +30,9 @@ typedef struct PjStep
 	/* set by pj_step_enter() */
 	PjPair		pair;
 
+	/* set by pj_step(): somebody was in the way who does not wake us */
+	bool		busy;
+
 	/* what is to be saved */
 	bool		moved;			/* the cursor, or the state */
 	int64		applied;

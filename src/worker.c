@@ -91,7 +91,8 @@ static struct
 	List	   *penalties;		/* of Penalty */
 	PjStep	   *current;		/* being worked on */
 	TimestampTz wake_at;		/* sleep no longer than until then */
-	int			poll_ms;		/* while waiting for a writer */
+	bool		polling;		/* somebody is in the way */
+	int			poll_ms;		/* how long to wait for him this time */
 	int64		followed;		/* cursors have followed up to here */
 	TimestampTz followed_at;
 	TimestampTz swept_at;
@@ -290,20 +291,28 @@ do_chores(PjScan *scan, const int32 *ids, int n)
 	}
 }
 
+/*
+ * Look again soon: somebody is in the way who may end without waking us.  The
+ * longer he is, the less often.
+ */
+static void
+poll_soon(void)
+{
+	work.poll_ms = Min(Max(work.poll_ms * 2, POLL_MIN_MS), POLL_MAX_MS);
+	work.polling = true;
+	work.wake_at = Min(work.wake_at,
+					   TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+												   work.poll_ms));
+}
+
 /* When to look again, if nothing wakes us before. */
 static void
-plan_wake(const PjScan *scan, bool waits)
+plan_wake(const PjScan *scan)
 {
-	TimestampTz now = GetCurrentTimestamp();
-
 	/* retries go by a clock that tests may move */
 	if (scan->next_due != DT_NOEND)
-		work.wake_at = Min(work.wake_at, now + (scan->next_due - pj_now()));
-	work.poll_ms = waits ?
-		Min(Max(work.poll_ms * 2, POLL_MIN_MS), POLL_MAX_MS) : 0;
-	if (waits)
-		work.wake_at = Min(work.wake_at,
-						   TimestampTzPlusMilliseconds(now, work.poll_ms));
+		work.wake_at = Min(work.wake_at, GetCurrentTimestamp() +
+						   (scan->next_due - pj_now()));
 }
 
 /* Begin a new round. */
@@ -314,7 +323,6 @@ look_for_work(void)
 	PjProjection *projections;
 	int			n;
 	int32	   *ids;
-	bool		waits;
 	List	   *old = NIL;
 	ListCell   *cell;
 
@@ -323,6 +331,9 @@ look_for_work(void)
 	work.wake_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
 											   pj_naptime);
 	work.rescan = false;
+	if (!work.polling)
+		work.poll_ms = 0;
+	work.polling = false;
 
 	if (!TimestampDifferenceExceeds(work.hints_at, GetCurrentTimestamp(),
 									HINT_MS))
@@ -345,12 +356,14 @@ look_for_work(void)
 	ids = palloc(sizeof(int32) * Max(n, 1));
 	for (int i = 0; i < n; i++)
 		ids[i] = projections[i].id;
-	waits = pj_hand_over(ids, n, 0) != 0;
+	if (pj_hand_over(ids, n, 0) != 0)
+		poll_soon();
 	for (int i = 0; i < n; i++)
 		add_pairs(&scan, ids[i], old);
-	waits = waits || scan.unsettled;
+	if (scan.unsettled)
+		poll_soon();
 	do_chores(&scan, ids, n);
-	plan_wake(&scan, waits);
+	plan_wake(&scan);
 }
 
 /* ---- working ---- */
@@ -385,6 +398,8 @@ work_on_next(void)
 
 		/* a failed event must be tried again at its time: find out when */
 		work.rescan = work.rescan || progress == PJ_MORE || step->failed > 0;
+		if (step->busy)
+			poll_soon();
 		pj_step_save(step);
 	}
 	if (progress == PJ_MORE)
