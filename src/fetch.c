@@ -15,6 +15,7 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/table.h"
+#include "access/tableam.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_collation.h"
 #include "utils/fmgroids.h"
@@ -85,6 +86,16 @@ pj_key_int8(ScanKey key, AttrNumber attno, int64 value)
 				Int64GetDatum(value));
 }
 
+/* Two keys: greater than one value, and not greater than the other. */
+void
+pj_key_int8_range(ScanKey keys, AttrNumber attno, int64 after, int64 upto)
+{
+	ScanKeyInit(&keys[0], attno, BTGreaterStrategyNumber, F_INT8GT,
+				Int64GetDatum(after));
+	ScanKeyInit(&keys[1], attno, BTLessEqualStrategyNumber, F_INT8LE,
+				Int64GetDatum(upto));
+}
+
 void
 pj_key_text(ScanKey key, AttrNumber attno, Datum value)
 {
@@ -115,28 +126,35 @@ pj_fetch_begin(PjFetch *fetch, PjTable *table, Snapshot snapshot, int nkeys,
 	fetch->heap = table_open(pj_relid(table), AccessShareLock);
 	fetch->index = index_open(table->indexid, AccessShareLock);
 
-	/*
-	 * systable_beginscan_ordered() wants keys by column of the table and maps
-	 * them to the index's columns; ours name the latter.
-	 */
-	for (int i = 0; i < nkeys; i++)
-		keys[i].sk_attno =
-			fetch->index->rd_index->indkey.values[keys[i].sk_attno - 1];
-
-	fetch->scan = systable_beginscan_ordered(fetch->heap, fetch->index,
-											 snapshot, nkeys, keys);
+	fetch->slot = table_slot_create(fetch->heap, NULL);
+	fetch->scan = index_beginscan(fetch->heap, fetch->index, snapshot, nkeys,
+								  0);
+	index_rescan(fetch->scan, keys, nkeys, NULL, 0);
 }
 
+/* Start again with as many keys, for another row. */
+void
+pj_fetch_again(PjFetch *fetch, int nkeys, ScanKey keys)
+{
+	index_rescan(fetch->scan, keys, nkeys, NULL, 0);
+}
+
+/* The next row, which belongs to the slot; NULL if there is none. */
 HeapTuple
 pj_fetch_next(PjFetch *fetch, ScanDirection direction)
 {
-	return systable_getnext_ordered(fetch->scan, direction);
+	bool		copied;
+
+	if (!index_getnext_slot(fetch->scan, direction, fetch->slot))
+		return NULL;
+	return ExecFetchSlotHeapTuple(fetch->slot, false, &copied);
 }
 
 void
 pj_fetch_end(PjFetch *fetch)
 {
-	systable_endscan_ordered(fetch->scan);
+	index_endscan(fetch->scan);
+	ExecDropSingleTupleTableSlot(fetch->slot);
 	index_close(fetch->index, AccessShareLock);
 	table_close(fetch->heap, AccessShareLock);
 }

@@ -7,6 +7,7 @@
 
 #include "compat.h"
 #include "access/genam.h"
+#include "executor/tuptable.h"
 #include "access/skey.h"
 #include "utils/rel.h"
 #include "utils/snapshot.h"
@@ -28,17 +29,21 @@ typedef struct PjFetch
 {
 	Relation	heap;
 	Relation	index;
-	SysScanDesc scan;
+	IndexScanDesc scan;
+	TupleTableSlot *slot;
 } PjFetch;
 
 extern Oid	pj_relid(PjTable *table);
 extern void pj_key_int4(ScanKey key, AttrNumber attno, int32 value);
 extern void pj_key_int8(ScanKey key, AttrNumber attno, int64 value);
+extern void pj_key_int8_range(ScanKey keys, AttrNumber attno, int64 after,
+							  int64 upto);
 extern void pj_key_text(ScanKey key, AttrNumber attno, Datum value);
 extern void pj_deform(HeapTuple tuple, TupleDesc desc, Datum **columns,
 					  bool **nulls);
 extern void pj_fetch_begin(PjFetch *fetch, PjTable *table, Snapshot snapshot,
 						   int nkeys, ScanKey keys);
+extern void pj_fetch_again(PjFetch *fetch, int nkeys, ScanKey keys);
 extern HeapTuple pj_fetch_next(PjFetch *fetch, ScanDirection direction);
 extern void pj_fetch_end(PjFetch *fetch);
 

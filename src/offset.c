@@ -102,26 +102,18 @@ static PjStatement reset_aggregate = {
 };
 
 /*
- * Look up an offset as it is now.  If a transaction that is still open has
- * changed it, the offset is busy, and nothing else is known of it.
+ * An offset as it is now.  If a transaction that is still open has changed
+ * it, the offset is busy, and nothing else is known of it.
  */
 static void
-load_offset(int32 projection_id, Datum tenant, PjOffset *offset)
+read_offset(PjFetch *fetch, const SnapshotData *dirty, PjOffset *offset)
 {
-	SnapshotData dirty;
-	ScanKeyData keys[3];
-	PjFetch		fetch;
-	HeapTuple	tuple;
+	HeapTuple	tuple = pj_fetch_next(fetch, ForwardScanDirection);
 	bool		isnull;
 
-	InitDirtySnapshot(dirty);
-	pj_key_int4(&keys[0], 1, projection_id);
-	pj_key_text(&keys[1], 2, tenant);
-	pj_key_text(&keys[2], 3, offset->aggregate);
-	pj_fetch_begin(&fetch, &offsets_table, &dirty, 3, keys);
-	tuple = pj_fetch_next(&fetch, ForwardScanDirection);
 	offset->busy = HeapTupleIsValid(tuple) &&
-		(TransactionIdIsValid(dirty.xmin) || TransactionIdIsValid(dirty.xmax));
+		(TransactionIdIsValid(dirty->xmin) ||
+		 TransactionIdIsValid(dirty->xmax));
 	offset->exists = HeapTupleIsValid(tuple) && !offset->busy;
 	offset->row = NULL;
 	offset->last = 0;
@@ -130,18 +122,33 @@ load_offset(int32 projection_id, Datum tenant, PjOffset *offset)
 		offset->row = heap_copytuple(tuple);
 		offset->last =
 			DatumGetInt64(heap_getattr(tuple, Anum_last_sequence_number,
-									   RelationGetDescr(fetch.heap),
+									   RelationGetDescr(fetch->heap),
 									   &isnull));
 	}
-	pj_fetch_end(&fetch);
 }
 
 /* Look up offsets.  The caller has set the aggregates. */
 void
 pj_offsets_load(int32 projection_id, Datum tenant, PjOffset *offsets, int n)
 {
+	SnapshotData dirty;
+	ScanKeyData keys[3];
+	PjFetch		fetch;
+
+	InitDirtySnapshot(dirty);
+	pj_key_int4(&keys[0], 1, projection_id);
+	pj_key_text(&keys[1], 2, tenant);
 	for (int i = 0; i < n; i++)
-		load_offset(projection_id, tenant, &offsets[i]);
+	{
+		pj_key_text(&keys[2], 3, offsets[i].aggregate);
+		if (i == 0)
+			pj_fetch_begin(&fetch, &offsets_table, &dirty, 3, keys);
+		else
+			pj_fetch_again(&fetch, 3, keys);
+		read_offset(&fetch, &dirty, &offsets[i]);
+	}
+	if (n > 0)
+		pj_fetch_end(&fetch);
 }
 
 /* The new version of a row. */

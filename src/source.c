@@ -107,22 +107,6 @@ static PjStatement select_known = {
 	.argtypes = {TEXTOID, UUIDOID, TEXTOID, TEXTOID, JSONBOID, JSONBOID},
 };
 
-static PjStatement select_ranges = {
-	.sql = "SELECT" EVENT_COLUMNS
-	"FROM unnest($2, $3, $4, $6) WITH ORDINALITY"
-	" AS r (aggregate_id, after, upto, max, n)"
-	" CROSS JOIN LATERAL (SELECT" EVENT_COLUMNS "FROM projector.events e"
-	" WHERE e.tenant_id = $1 AND e.aggregate_id = r.aggregate_id"
-	" AND e.sequence_number > r.after AND e.sequence_number <= r.upto"
-	" AND ($5 IS NULL OR e.event_type = ANY ($5))"
-	" ORDER BY e.sequence_number LIMIT r.max) e"
-	" ORDER BY r.n, e.sequence_number",
-	.expect = SPI_OK_SELECT,
-	.nargs = 6,
-	.argtypes = {TEXTOID, TEXTARRAYOID, INT8ARRAYOID, INT8ARRAYOID,
-	TEXTARRAYOID, INT8ARRAYOID},
-};
-
 static PjStatement select_log = {
 	.sql = "SELECT" EVENT_COLUMNS
 	"FROM projector.events e WHERE e.tenant_id = $1"
@@ -325,6 +309,53 @@ events_from_result(PjEvent **events)
 	return nevents;
 }
 
+/* Events being collected. */
+typedef struct EventList
+{
+	PjEvent    *events;
+	int			count;
+	int			room;
+	Datum	   *types;			/* those wanted, or none for all */
+	int			ntypes;
+} EventList;
+
+/* Is the row's event of a type that is wanted? */
+static bool
+is_wanted(HeapTuple tuple, TupleDesc desc, const EventList *list)
+{
+	bool		isnull;
+	Datum		type;
+
+	if (list->ntypes == 0)
+		return true;
+	type = heap_getattr(tuple, Anum_event_type, desc, &isnull);
+	for (int i = 0; i < list->ntypes; i++)
+		if (pj_text_equal(list->types[i], type))
+			return true;
+	return false;
+}
+
+/* Add what a scan of one aggregate finds, at most "max" of the wanted types. */
+static void
+collect_events(PjFetch *fetch, EventList *list, int max)
+{
+	TupleDesc	desc = RelationGetDescr(fetch->heap);
+	HeapTuple	tuple;
+
+	while (max > 0 &&
+		   (tuple = pj_fetch_next(fetch, ForwardScanDirection)) != NULL)
+	{
+		if (!is_wanted(tuple, desc, list))
+			continue;
+		if (list->count == list->room)
+			list->events = repalloc(list->events,
+									sizeof(PjEvent) * (list->room *= 2));
+		event_from_tuple(heap_copytuple(tuple), desc,
+						 &list->events[list->count++]);
+		max--;
+	}
+}
+
 /*
  * Load the events of some aggregates, in the order of the ranges and within
  * each in sequence.  event_types is an array, or 0 for all types.
@@ -333,28 +364,34 @@ int
 pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
 			   Datum event_types, PjEvent **events)
 {
-	Datum	   *aggregates = palloc(sizeof(Datum) * nranges);
-	int64	   *after = palloc(sizeof(int64) * nranges);
-	int64	   *upto = palloc(sizeof(int64) * nranges);
-	int64	   *max = palloc(sizeof(int64) * nranges);
-	Datum		values[6];
+	EventList	list = {.room = nranges + 1};
+	Snapshot	snapshot;
+	ScanKeyData keys[4];
+	PjFetch		fetch;
 
+	if (event_types)
+		deconstruct_array(DatumGetArrayTypeP(event_types), TEXTOID, -1, false,
+						  TYPALIGN_INT, &list.types, NULL, &list.ntypes);
+	list.events = palloc(sizeof(PjEvent) * list.room);
+	CommandCounterIncrement();
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	pj_key_text(&keys[0], 1, tenant);
 	for (int i = 0; i < nranges; i++)
 	{
-		aggregates[i] = ranges[i].aggregate;
-		after[i] = ranges[i].after;
-		upto[i] = ranges[i].upto;
-		max[i] = ranges[i].max;
+		pj_key_text(&keys[1], 2, ranges[i].aggregate);
+		pj_key_int8_range(&keys[2], 3, ranges[i].after, ranges[i].upto);
+		if (i == 0)
+			pj_fetch_begin(&fetch, &events_table, snapshot, 4, keys);
+		else
+			pj_fetch_again(&fetch, 4, keys);
+		collect_events(&fetch, &list, ranges[i].max);
 	}
-	values[0] = tenant;
-	values[1] = pj_text_array(aggregates, nranges);
-	values[2] = pj_int8_array(after, nranges);
-	values[3] = pj_int8_array(upto, nranges);
-	values[4] = event_types;
-	values[5] = pj_int8_array(max, nranges);
-	pj_execute(&select_ranges, values, event_types ? NULL : "    n ");
+	if (nranges > 0)
+		pj_fetch_end(&fetch);
+	UnregisterSnapshot(snapshot);
 
-	return events_from_result(events);
+	*events = list.events;
+	return list.count;
 }
 
 /* Load a tenant's events in the order of the log. */
@@ -480,7 +517,7 @@ pj_source_position(Datum tenant, Datum aggregate, int64 sequence_number,
 			position->visible =
 				!IsolationUsesXactSnapshot() ||
 				TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data)) ||
-				table_tuple_satisfies_snapshot(fetch.heap, fetch.scan->slot,
+				table_tuple_satisfies_snapshot(fetch.heap, fetch.slot,
 											   GetTransactionSnapshot());
 		}
 		pj_fetch_end(&fetch);
