@@ -279,9 +279,21 @@ capture_chunk(PjEvent *events, int n)
 	PjProjection *projections;
 	int			nprojections = pj_projections(&projections);
 
+	bool		captured = false;
+
 	for (int i = 0; i < nprojections; i++)
-		if (is_captured(&projections[i]))
-			capture_for(&projections[i], events, n);
+	{
+		if (!is_captured(&projections[i]))
+			continue;
+		capture_for(&projections[i], events, n);
+		captured = true;
+	}
+
+	/* workers need not look at all tenants */
+	for (int i = 0; i < n && captured; i++)
+		if (i == 0 || !pj_text_equal(pj_event_tenant(&events[i]),
+									 pj_event_tenant(&events[i - 1])))
+			pj_hint_at_commit(pj_event_tenant(&events[i]));
 }
 
 /* A row read from a file belongs to the slot: it must not go with a chunk. */

@@ -56,7 +56,8 @@ static PjStatement select_behind = {
 
 /* The tenants $2, whose last events are $3, that have events up to $4 to read. */
 static PjStatement select_unread = {
-	.sql = "SELECT t.tenant_id FROM unnest($2, $3) AS t (tenant_id, last)"
+	.sql = "SELECT t.n FROM unnest($2, $3) WITH ORDINALITY"
+	" AS t (tenant_id, last, n)"
 	" LEFT JOIN LATERAL (SELECT last_log_seq, state"
 	" FROM projector.projection_cursors c"
 	" WHERE c.projection_id = $1 AND c.tenant_id = t.tenant_id LIMIT 1) c"
@@ -209,15 +210,24 @@ pj_cursors_behind(const PjProjection *projection, Datum **tenants)
  * and the tail.
  */
 int
-pj_cursors_unread(const PjProjection *projection, const PjTenants *all,
-				  int64 tail, Datum **tenants)
+pj_cursors_unread(const PjProjection *projection, PjTenants *all, int64 tail,
+				  Datum **tenants)
 {
 	Datum		values[4] = {Int32GetDatum(projection->id),
 		pj_text_array(all->tenants, all->count),
 	pj_int8_array(all->last, all->count), Int64GetDatum(tail)};
+	int			n = pj_execute(&select_unread, values, NULL);
 
-	pj_execute(&select_unread, values, NULL);
-	return pj_result_texts(tenants);
+	*tenants = palloc(sizeof(Datum) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		bool		isnull;
+		int			which = DatumGetInt64(pj_result(i, 1, &isnull)) - 1;
+
+		all->unread[which] = true;
+		(*tenants)[i] = all->tenants[which];
+	}
+	return n;
 }
 
 /*

@@ -47,9 +47,8 @@ pj_pair_reads_log(const PjPair *pair)
 extern void pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant);
 extern void pj_cursors_start(int32 projection_id);
 extern int	pj_cursors_behind(const PjProjection *projection, Datum **tenants);
-extern int	pj_cursors_unread(const PjProjection *projection,
-							  const PjTenants *all, int64 tail,
-							  Datum **tenants);
+extern int	pj_cursors_unread(const PjProjection *projection, PjTenants *all,
+							  int64 tail, Datum **tenants);
 extern void pj_cursors_follow(const PjProjection *projection,
 							  const PjTenants *all, int64 tail);
 extern void pj_cursor_save(const PjPair *pair, int64 applied, int64 failed);

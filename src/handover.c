@@ -55,6 +55,16 @@ needs_handover(const PjProjection *projection)
 		!TransactionIdIsCurrentTransactionId(projection->version);
 }
 
+/*
+ * Does a projection still wait for its handover?  Perhaps for whoever has its
+ * lock, too.
+ */
+bool
+pj_awaits_handover(int32 id)
+{
+	return needs_handover(pj_projection_by_id(id));
+}
+
 /* The place of a projection in the list, or a free one. */
 static Waiting *
 find_waiting(int32 id)

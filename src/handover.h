@@ -8,5 +8,6 @@
 #include "compat.h"
 
 extern int32 pj_hand_over(const int32 *ids, int n, int timeout_ms);
+extern bool pj_awaits_handover(int32 id);
 
 #endif							/* PJ_HANDOVER_H */

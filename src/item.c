@@ -67,6 +67,7 @@ enter_item(FunctionCallInfo fcinfo, const char *function, LOCKMODE mode,
 	pj_refuse_dormant(projection);
 
 	pj_wake_at_commit();
+	pj_hint_at_commit(tenant);
 	pj_enter_internal(&item->saved);
 	pj_lock_pair(projection->id, tenant, ShareLock, true);
 	pj_lock_driver(projection->id, tenant, true);
@@ -132,6 +133,14 @@ load_event(const QueuedEvent *item)
 	return event;
 }
 
+/* The state of a pair that had stopped, once it is set going again. */
+static PjState
+state_when_set_going(const PjPair *pair)
+{
+	return pair->last_log_seq < pair->projection->handover_log_seq ?
+		PJ_REPLAYING : PJ_LIVE;
+}
+
 /* ---- retry ---- */
 
 /*
@@ -144,19 +153,28 @@ retry_in_log_order(QueuedEvent *item, int64 log_seq)
 	PjStep		step = {.pair = item->pair,.moved = true};
 	PjBounds	bounds = {.limit = PG_INT32_MAX,.tail = log_seq,
 	.retry = log_seq};
+	bool		failed;
 
 	/* what is not settled has to wait too */
 	if (!pj_tail_reaches(log_seq, pj_tail_wait))
 		return "held";
 	step.pair.paused = false;
 	if (step.pair.state == PJ_STOPPED)
-		step.pair.state = PJ_LIVE;
+		step.pair.state = state_when_set_going(&step.pair);
 	while (pj_step(&step, &bounds) == PJ_MORE && step.failed == 0)
 		;
+
+	/* the dead event it had stopped at may still be there */
+	if (item->pair.state == PJ_STOPPED &&
+		step.pair.last_log_seq == item->pair.last_log_seq)
+		step.pair.state = PJ_STOPPED;
+
+	/* the cursor stands before the event that has failed */
+	failed = step.failed > 0 && step.pair.last_log_seq == log_seq - 1;
 	pj_step_save(&step);
 	if (step.pair.last_log_seq >= log_seq)
 		return "applied";
-	return step.failed > 0 ? "failed" : "held";
+	return failed ? "failed" : "held";
 }
 
 /* Apply one queued event, and those of its aggregate before it. */
@@ -242,8 +260,7 @@ requeue_item(PjPair *pair, const PjEvent *event)
 		return false;
 	if (pair->state == PJ_STOPPED)
 	{
-		pair->state = pair->last_log_seq < pair->projection->handover_log_seq ?
-			PJ_REPLAYING : PJ_LIVE;
+		pair->state = state_when_set_going(pair);
 		pj_cursor_save(pair, 0, 0);
 	}
 	pj_outbox_release(pair->projection->id, pair->tenant, &aggregate, 1);
@@ -332,6 +349,7 @@ projector_requeue_dead(PG_FUNCTION_ARGS)
 		pj_pair_look(&pair, pair.projection, pair.tenant);
 		if (!requeue_item(&pair, event))
 			continue;			/* likewise */
+		pj_hint_at_commit(pair.tenant);
 		values[0] = CStringGetTextDatum(pair.projection->name);
 		values[1] = pj_event_tenant(event);
 		values[2] = pj_event_aggregate(event);

@@ -156,6 +156,21 @@ static PjStatement select_blocked = {
 	.argtypes = {INT4OID, TEXTOID, TIMESTAMPTZOID},
 };
 
+#define BETWEEN(rows) \
+	"SELECT" ITEM_COLUMNS "FROM projector.apply_outbox" \
+	" WHERE projection_id = $1 AND tenant_id = $2 AND " rows \
+	" AND log_seq > $3 AND log_seq <= $4"
+
+static PjStatement select_between = {
+	.sql = "(" BETWEEN("status = 'pending' AND NOT held")
+	" ORDER BY log_seq LIMIT $5) UNION ALL "
+	BETWEEN("(held OR status IN ('failed', 'dead'))")
+	" ORDER BY log_seq LIMIT $5",
+	.expect = SPI_OK_SELECT,
+	.nargs = 5,
+	.argtypes = {INT4OID, TEXTOID, INT8OID, INT8OID, INT4OID},
+};
+
 static PjStatement fail = {
 	.sql = "INSERT INTO projector.apply_outbox (projection_id, log_seq,"
 	" tenant_id, aggregate_id, sequence_number, event_type, status,"
@@ -624,6 +639,33 @@ pj_outbox_blocked(int32 projection_id, Datum tenant)
 	TimestampTzGetDatum(pj_now())};
 
 	return pj_execute(&select_blocked, values, NULL) > 0;
+}
+
+/*
+ * Find the first item of a pair between two positions in the log that is of
+ * none of these events, which are all there are, in the order of the log.
+ */
+bool
+pj_outbox_astray(int32 projection_id, Datum tenant, int64 after, int64 upto,
+				 const PjEvent *events, int n, PjClaim *claim)
+{
+	Datum		values[5] = {Int32GetDatum(projection_id), tenant,
+	Int64GetDatum(after), Int64GetDatum(upto), Int32GetDatum(n + 1)};
+	int			found = pj_execute(&select_between, values, NULL);
+
+	for (int row = 0, i = 0; row < found; row++)
+	{
+		bool		isnull;
+		int64		log_seq = DatumGetInt64(pj_result(row, 1, &isnull));
+
+		while (i < n && pj_event_log_seq(&events[i]) < log_seq)
+			i++;
+		if (i < n && pj_event_log_seq(&events[i]) == log_seq)
+			continue;
+		read_claim(row, claim);
+		return true;
+	}
+	return false;
 }
 
 /* Note what became of a trial of some claimed items. */

@@ -61,6 +61,9 @@ extern void pj_outbox_release(int32 projection_id, Datum tenant,
 extern int	pj_outbox_tenants(int32 projection_id, Datum **tenants,
 							  TimestampTz *next_due);
 extern bool pj_outbox_blocked(int32 projection_id, Datum tenant);
+extern bool pj_outbox_astray(int32 projection_id, Datum tenant, int64 after,
+							 int64 upto, const PjEvent *events, int n,
+							 PjClaim *claim);
 extern void pj_outbox_try(const PjClaim *claims, int n, const char *result);
 extern void pj_outbox_untry(int32 projection_id, Datum tenant);
 extern void pj_outbox_clear(int32 projection_id, Datum tenant,

@@ -11,6 +11,7 @@
 
 #include "storage/lockdefs.h"
 
+#include "active.h"
 #include "lock.h"
 #include "outbox.h"
 #include "pairs.h"
@@ -23,7 +24,11 @@ pj_scan_log(PjScan *scan)
 	if (scan->has_log)
 		return;
 	scan->tail = pj_tail(scan->tail_wait);
-	pj_source_tenants(&scan->all);
+	if (scan->hinted)
+		pj_active_unread(&scan->all);
+	else
+		pj_source_tenants(&scan->all);
+	scan->all.unread = palloc0(sizeof(bool) * Max(scan->all.count, 1));
 	scan->has_log = true;
 	for (int i = 0; i < scan->all.count; i++)
 		scan->unsettled = scan->unsettled || scan->all.last[i] > scan->tail;
@@ -107,7 +112,7 @@ pj_pairs_due(PjScan *scan, PjProjection *projection, PjPair **pairs)
 			pj_pair_reads_log(&pair))
 			(*pairs)[n++] = pair;
 	}
-	for (int i = 0; i < nqueued && !projection->log_ordered; i++)
+	for (int i = 0; i < nqueued; i++)
 	{
 		pj_pair_look(&pair, projection, queued[i]);
 		if (!is_run(&pair) ||
@@ -121,14 +126,14 @@ pj_pairs_due(PjScan *scan, PjProjection *projection, PjPair **pairs)
 
 /*
  * Let the cursors of a projection follow the log's tail, where events come by
- * themselves.  The scan has found the log.
+ * themselves.
  */
 void
-pj_follow_log(PjScan *scan, int32 projection_id)
+pj_follow_log(int32 projection_id, const PjTenants *all, int64 tail)
 {
 	PjProjection *projection;
 
-	if (scan->all.count == 0 ||
+	if (all->count == 0 ||
 		!pj_lock_projection(projection_id, ShareLock, false))
 		return;
 
@@ -136,5 +141,5 @@ pj_follow_log(PjScan *scan, int32 projection_id)
 	projection = pj_projection_by_id(projection_id);
 	if (projection != NULL && !projection->dormant &&
 		projection->handed_over && !projection->log_ordered)
-		pj_cursors_follow(projection, &scan->all, scan->tail);
+		pj_cursors_follow(projection, all, tail);
 }

@@ -16,6 +16,7 @@ typedef struct PjScan
 {
 	/* set by the caller */
 	int			tail_wait;		/* how long to wait for the log's tail, ms */
+	bool		hinted;			/* look at active tenants only (active.c) */
 
 	/* what was found on the way */
 	TimestampTz next_due;		/* when the next retry is due */
@@ -23,12 +24,13 @@ typedef struct PjScan
 								 * pair waits for what he writes */
 	bool		has_log;		/* the two below are valid */
 	int64		tail;
-	PjTenants	all;
+	PjTenants	all;			/* those looked at */
 } PjScan;
 
 extern void pj_scan_log(PjScan *scan);
 extern int	pj_pairs_due(PjScan *scan, PjProjection *projection,
 						 PjPair **pairs);
-extern void pj_follow_log(PjScan *scan, int32 projection_id);
+extern void pj_follow_log(int32 projection_id, const PjTenants *all,
+						  int64 tail);
 
 #endif							/* PJ_PAIRS_H */

@@ -80,6 +80,7 @@ static struct
 	bool		valid;
 	bool		changed;		/* since loading it began */
 	bool		callback_registered;
+	uint64		generation;		/* how often it was loaded */
 	Oid			relid;			/* of table projections */
 	MemoryContext context;		/* of everything below */
 	PjProjection *projections;
@@ -227,6 +228,7 @@ load_registry(void)
 	registry.context = context;
 	registry.projections = projections;
 	registry.count = count;
+	registry.generation++;
 
 	/* What changed while we read must be read again. */
 	registry.valid = !registry.changed;
@@ -241,6 +243,13 @@ pj_projections(PjProjection **projections)
 		load_registry();
 	*projections = registry.projections;
 	return registry.count;
+}
+
+/* Another number than before says that the registry may have changed. */
+uint64
+pj_projections_generation(void)
+{
+	return registry.generation;
 }
 
 PjProjection *

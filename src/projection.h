@@ -50,6 +50,7 @@ typedef struct PjProjection
 } PjProjection;
 
 extern int	pj_projections(PjProjection **projections);
+extern uint64 pj_projections_generation(void);
 extern PjProjection *pj_projection_by_id(int32 id);
 extern PjProjection *pj_projection_find(const char *name);
 extern bool pj_projection_is_own(const PjProjection *projection);

@@ -22,6 +22,7 @@
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
+#include "storage/spin.h"
 #include "utils/timestamp.h"
 
 #include "shmem.h"
@@ -30,7 +31,7 @@
 #define ATTACH_TIMEOUT_MS	15000
 
 /* Databases the launcher is told of at a time; more are found by probing. */
-#define MAX_HINTS			32
+#define MAX_CHANGED			16
 
 /*
  * One apply worker.  Shared->lock protects every field: shared to read,
@@ -52,9 +53,15 @@ typedef struct Shared
 {
 	LWLock		lock;
 	PGPROC	   *launcher;		/* NULL unless it runs; under lock */
-	int			nhints;			/* likewise, as are the hints */
-	Oid			hints[MAX_HINTS];	/* databases to look at again */
+	int			nchanged;		/* likewise, as are these */
+	Oid			changed[MAX_CHANGED];	/* databases to look at again */
 	WorkerSlot	slots[PJ_MAX_WORKERS];
+
+	/* A ring, and how many were ever put into it; under its own lock. */
+	slock_t		hints_lock;
+	uint64		nhints;
+	uint64		hints[PJ_MAX_HINTS];	/* 0: too many to tell */
+	Oid			hint_databases[PJ_MAX_HINTS];
 } Shared;
 
 static Shared *shared = NULL;
@@ -77,6 +84,7 @@ attach(void)
 	{
 		memset(shared, 0, sizeof(Shared));
 		LWLockInitialize(&shared->lock, LWLockNewTrancheId());
+		SpinLockInit(&shared->hints_lock);
 	}
 	LWLockRelease(AddinShmemInitLock);
 	LWLockRegisterTranche(shared->lock.tranche, "projector");
@@ -293,6 +301,54 @@ pj_is_worker(void)
 	return my_slot >= 0;
 }
 
+/* ---- hints ---- */
+
+/* Tell workers which tenants have new events (see active.c). */
+void
+pj_hints_add(Oid dboid, const uint64 *hints, int n)
+{
+	attach();
+	SpinLockAcquire(&shared->hints_lock);
+	for (int i = 0; i < n; i++)
+	{
+		int			place = shared->nhints++ % PJ_MAX_HINTS;
+
+		shared->hints[place] = hints[i];
+		shared->hint_databases[place] = dboid;
+	}
+	SpinLockRelease(&shared->hints_lock);
+}
+
+/*
+ * The hints for this database since *next, which is moved on.  Returns -1 if
+ * some are lost.
+ */
+int
+pj_hints_read(uint64 *next, uint64 *hints)
+{
+	int			n = 0;
+
+	attach();
+	SpinLockAcquire(&shared->hints_lock);
+	if (shared->nhints - *next > PJ_MAX_HINTS)
+	{
+		*next = shared->nhints;
+		n = -1;
+	}
+	for (; *next < shared->nhints; (*next)++)
+	{
+		int			place = *next % PJ_MAX_HINTS;
+
+		if (shared->hint_databases[place] != MyDatabaseId || n < 0)
+			continue;
+		hints[n++] = shared->hints[place];
+		if (hints[n - 1] == 0)
+			n = -1;
+	}
+	SpinLockRelease(&shared->hints_lock);
+	return n;
+}
+
 /* ---- waking and stopping workers ---- */
 
 /* Tell a database's workers that there is something to do. */
@@ -390,8 +446,8 @@ void
 pj_wake_launcher(Oid dboid)
 {
 	lock_shared(LW_EXCLUSIVE);
-	if (OidIsValid(dboid) && shared->nhints < MAX_HINTS)
-		shared->hints[shared->nhints++] = dboid;
+	if (OidIsValid(dboid) && shared->nchanged < MAX_CHANGED)
+		shared->changed[shared->nchanged++] = dboid;
 	if (shared->launcher != NULL)
 		SetLatch(&shared->launcher->procLatch);
 	unlock_shared();
@@ -404,9 +460,9 @@ pj_launcher_next_hint(Oid *dboid)
 	bool		found;
 
 	lock_shared(LW_EXCLUSIVE);
-	found = shared->nhints > 0;
+	found = shared->nchanged > 0;
 	if (found)
-		*dboid = shared->hints[--shared->nhints];
+		*dboid = shared->changed[--shared->nchanged];
 	unlock_shared();
 	return found;
 }

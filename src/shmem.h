@@ -8,7 +8,7 @@
 #include "compat.h"
 
 /* In all databases together; the whole must stay below 4 kB. */
-#define PJ_MAX_WORKERS 48
+#define PJ_MAX_WORKERS 40
 
 extern int	pj_slot_reserve(Oid dboid, int limit, uint32 *generation);
 extern void pj_slot_release(int slot, uint32 generation);
@@ -20,6 +20,11 @@ extern bool pj_slot_surplus(int limit);
 extern int	pj_slot_count(Oid dboid, bool *serving);
 extern bool pj_is_worker(void);
 
+/* Hints that can be kept at a time. */
+#define PJ_MAX_HINTS 128
+
+extern void pj_hints_add(Oid dboid, const uint64 *hints, int n);
+extern int	pj_hints_read(uint64 *next, uint64 *hints);
 extern void pj_wake_workers(Oid dboid);
 extern int	pj_stop_workers(Oid dboid);
 extern void pj_allow_workers(Oid dboid);

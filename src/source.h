@@ -65,6 +65,7 @@ typedef struct PjTenants
 {
 	Datum	   *tenants;
 	int64	   *last;
+	bool	   *unread;			/* set by pj_cursors_unread() */
 	int			count;
 } PjTenants;
 

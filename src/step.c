@@ -89,37 +89,51 @@ read_log(PjStep *step, int64 bound, int limit)
 }
 
 /*
- * In log order the cursor has passed these items, and still they are there:
- * their events are not in the log.
+ * In log order the items are a list of what is to come.  Find the first, up to
+ * a position, whose event is not in the log.  One of a type that is no longer
+ * wanted can go: its append was under way when that changed.
  */
+static bool
+find_missing(PjStep *step, int64 upto, const PjEvent *events, int n,
+			 PjClaim *missing)
+{
+	const PjPair *pair = &step->pair;
+
+	while (pj_outbox_astray(pair->projection->id, pair->tenant,
+							pair->last_log_seq, upto, events, n, missing))
+	{
+		int64		log_seq = pj_event_log_seq(&missing->event);
+
+		if (pj_projection_wants(pair->projection, &missing->event))
+			return true;
+		pj_outbox_delete(pair->projection->id, &log_seq, 1);
+		pj_failure_resolve(pair->projection, &log_seq, 1, "skipped");
+	}
+	return false;
+}
+
+/* The pair has come to an item whose event is not in the log. */
 static void
-fail_missing(PjStep *step, int limit)
+fail_missing(PjStep *step, const PjClaim *missing, int64 retry)
 {
 	PjPair	   *pair = &step->pair;
-	PjClaim    *claims;
-	int			n = pj_outbox_claim(pair->projection->id, pair->tenant, limit,
-									0, pair->last_log_seq, &claims);
+	const PjEvent *event = &missing->event;
+	ErrorData	error = {.elevel = ERROR,
+	.sqlerrcode = ERRCODE_PJ_EVENT_MISSING};
 
-	for (int i = 0; i < n; i++)
-	{
-		PjEvent    *event = &claims[i].event;
-		ErrorData	error = {.elevel = ERROR,
-		.sqlerrcode = ERRCODE_PJ_EVENT_MISSING};
-
-		if (pj_event_log_seq(event) > pair->last_log_seq)
-			continue;
-		error.message =
-			psprintf("event %lld of aggregate \"%s\" of tenant \"%s\" is missing from the log",
-					 (long long) pj_event_sequence(event),
-					 TextDatumGetCString(pj_event_aggregate(event)),
-					 TextDatumGetCString(pair->tenant));
-		if (pj_failure_record(pair->projection, event,
-							  claims[i].item.attempt_count,
-							  &error) == PJ_GIVE_UP)
-			pair->state = PJ_STOPPED;
-		step->moved = true;
-		step->failed++;
-	}
+	if (missing->item.status != PJ_PENDING && !missing->item.due &&
+		pj_event_log_seq(event) != retry)
+		return;
+	error.message =
+		psprintf("event %lld of aggregate \"%s\" of tenant \"%s\" is missing from the log",
+				 (long long) pj_event_sequence(event),
+				 TextDatumGetCString(pj_event_aggregate(event)),
+				 TextDatumGetCString(pair->tenant));
+	if (pj_failure_record(pair->projection, event,
+						  missing->item.attempt_count, &error) == PJ_GIVE_UP)
+		pair->state = PJ_STOPPED;
+	step->moved = true;
+	step->failed++;
 }
 
 /* Read the log up to "bound", as it is. */
@@ -131,6 +145,10 @@ read_in_log_order(PjStep *step, const PjBounds *bounds, int limit)
 	PjApply		apply = {.pair = pair,.driver = PJ_BY_LOG,
 	.retry = bounds->retry};
 	int64		before = pair->last_log_seq;
+	int64		upto = bounds->tail;
+	bool		more;
+	bool		is_missing;
+	PjClaim		missing;
 
 	if (bounds->retry == 0 &&
 		pj_outbox_blocked(pair->projection->id, pair->tenant))
@@ -139,8 +157,21 @@ read_in_log_order(PjStep *step, const PjBounds *bounds, int limit)
 									  bounds->tail,
 									  pair->projection->event_types, limit,
 									  &events);
+	more = apply.ngiven == limit;
+	if (more)
+		upto = pj_event_log_seq(&events[limit - 1]);
+	is_missing = find_missing(step, upto, events, apply.ngiven, &missing);
+	if (is_missing)
+	{
+		upto = pj_event_log_seq(&missing.event) - 1;
+		while (apply.ngiven > 0 &&
+			   pj_event_log_seq(&events[apply.ngiven - 1]) > upto)
+			apply.ngiven--;
+	}
 	if (apply.ngiven > 0)
 	{
+		int64		last = pj_event_log_seq(&events[apply.ngiven - 1]);
+
 		pj_events_sort(events, apply.ngiven);
 		apply.given = events;
 		apply.nranges = pj_events_ranges(events, apply.ngiven, &apply.ranges);
@@ -149,21 +180,23 @@ read_in_log_order(PjStep *step, const PjBounds *bounds, int limit)
 		note_result(step, &apply);
 		if (apply.conflict)
 			return PJ_IDLE;
+		if (apply.passed < last)
+		{
+			upto = apply.passed;
+			is_missing = false;
+		}
 	}
-	move_cursor(step, apply.ngiven == 0 ||
-				(apply.ngiven < limit &&
-				 apply.passed == pj_event_log_seq(&events[apply.ngiven - 1])) ?
-				bounds->tail : apply.passed);
+	move_cursor(step, upto);
 	if (apply.gave_up)
 	{
 		pair->state = PJ_STOPPED;
 		step->moved = true;
 	}
-	if (pair->mode != PJ_FOLLOW)
-		fail_missing(step, limit);
-	if (apply.ngiven == limit && pair->last_log_seq > before)
+	if (is_missing)
+		fail_missing(step, &missing, bounds->retry);
+	if (more && !is_missing && pair->last_log_seq > before)
 		return PJ_MORE;
-	return apply.applied + apply.failed > 0 ? PJ_DONE : PJ_IDLE;
+	return apply.applied + apply.failed + is_missing > 0 ? PJ_DONE : PJ_IDLE;
 }
 
 /* ---- the queue ---- */

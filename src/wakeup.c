@@ -15,6 +15,8 @@
 #include "compat.h"
 
 #include "access/xact.h"
+#include "common/hashfn.h"
+#include "fmgr.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 
@@ -22,7 +24,12 @@
 #include "shmem.h"
 #include "wakeup.h"
 
+/* More tenants than that in one transaction are too many to tell. */
+#define MAX_TENANTS 16
+
 static bool requested = false;
+static uint64 tenants[MAX_TENANTS];
+static int	ntenants = 0;
 static Oid	changed_database = InvalidOid;
 
 /* Wake this database's workers once the transaction has ended. */
@@ -30,6 +37,35 @@ void
 pj_wake_at_commit(void)
 {
 	requested = true;
+}
+
+/* What a tenant is called in hints; never 0. */
+uint64
+pj_tenant_hash(Datum tenant)
+{
+	text	   *name = DatumGetTextPP(tenant);
+	uint64		hash = hash_bytes_extended((const unsigned char *) VARDATA_ANY(name),
+										   VARSIZE_ANY_EXHDR(name), 0);
+
+	return hash == 0 ? 1 : hash;
+}
+
+/* Tell workers, once the transaction has committed, whose events are new. */
+void
+pj_hint_at_commit(Datum tenant)
+{
+	uint64		hash = pj_tenant_hash(tenant);
+
+	for (int i = 0; i < ntenants; i++)
+		if (tenants[i] == hash || tenants[i] == 0)
+			return;
+	if (ntenants == MAX_TENANTS)
+	{
+		ntenants = 1;
+		tenants[0] = 0;
+	}
+	else
+		tenants[ntenants++] = hash;
 }
 
 /* Have the launcher look at a database once the transaction has committed. */
@@ -72,6 +108,14 @@ pj_start_worker(Oid dboid, int limit, BackgroundWorkerHandle **handle)
 }
 
 static void
+forget(void)
+{
+	requested = false;
+	ntenants = 0;
+	changed_database = InvalidOid;
+}
+
+static void
 at_transaction_event(XactEvent event, void *arg)
 {
 	switch (event)
@@ -85,15 +129,20 @@ at_transaction_event(XactEvent event, void *arg)
 		case XACT_EVENT_COMMIT:
 			if (OidIsValid(changed_database))
 				pj_wake_launcher(changed_database);
+			if (ntenants > 0)
+				pj_hints_add(MyDatabaseId, tenants, ntenants);
 			/* FALLTHROUGH */
 		case XACT_EVENT_ABORT:
 			/* a worker may be waiting for us to end, one way or the other */
 			if (requested)
 				pj_wake_workers(MyDatabaseId);
-			/* FALLTHROUGH */
+			forget();
+			return;
 		case XACT_EVENT_PREPARE:
-			requested = false;
-			changed_database = InvalidOid;
+			/* a hint holds until what was drawn by then is settled */
+			if (ntenants > 0)
+				pj_hints_add(MyDatabaseId, tenants, ntenants);
+			forget();
 			return;
 		default:
 			return;

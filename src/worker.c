@@ -41,6 +41,7 @@
 #include "utils/timeout.h"
 #include "utils/timestamp.h"
 
+#include "active.h"
 #include "context.h"
 #include "guc.h"
 #include "handover.h"
@@ -93,7 +94,6 @@ static struct
 	TimestampTz wake_at;		/* sleep no longer than until then */
 	bool		polling;		/* somebody is in the way */
 	int			poll_ms;		/* how long to wait for him this time */
-	int64		followed;		/* cursors have followed up to here */
 	TimestampTz followed_at;
 	TimestampTz swept_at;
 	TimestampTz hints_at;		/* when claims last began at the start */
@@ -240,50 +240,35 @@ add_pairs(PjScan *scan, int32 projection_id, List *old)
 	}
 }
 
-/* Those of the tenants that have had events since cursors last followed. */
-static void
-keep_active(PjTenants *all)
-{
-	int			kept = 0;
-
-	for (int i = 0; i < all->count; i++)
-	{
-		if (all->last[i] <= work.followed)
-			continue;
-		all->tenants[kept] = all->tenants[i];
-		all->last[kept++] = all->last[i];
-	}
-	all->count = kept;
-}
-
 /* Let cursors follow the log where events come by themselves. */
 static void
-follow_log(PjScan *scan, const int32 *ids, int n)
+follow_log(const int32 *ids, int n)
 {
 	TimestampTz now = GetCurrentTimestamp();
+	PjTenants	all;
+	int64		tail;
 
-	if (!TimestampDifferenceExceeds(work.followed_at, now, FOLLOW_MS) ||
-		pj_source_last_log_seq() <= work.followed)
+	if (!TimestampDifferenceExceeds(work.followed_at, now, FOLLOW_MS))
 		return;
 	work.followed_at = now;
-	pj_scan_log(scan);
-	if (scan->tail <= work.followed)
+	pj_active_unfollowed(&all);
+	if (all.count == 0)
 		return;
-	keep_active(&scan->all);
+	tail = pj_tail(0);
 	for (int i = 0; i < n; i++)
-		pj_follow_log(scan, ids[i]);
-	work.followed = scan->tail;
+		pj_follow_log(ids[i], &all, tail);
+	pj_active_followed(tail);
 }
 
 /* What is done now and then, by one worker of the database. */
 static void
-do_chores(PjScan *scan, const int32 *ids, int n)
+do_chores(const int32 *ids, int n)
 {
 	TimestampTz now = GetCurrentTimestamp();
 
 	if (pj_slot_surplus(1))
 		return;
-	follow_log(scan, ids, n);
+	follow_log(ids, n);
 	if (TimestampDifferenceExceeds(work.swept_at, now, SWEEP_MS))
 	{
 		work.swept_at = now;
@@ -319,10 +304,11 @@ plan_wake(const PjScan *scan)
 static void
 look_for_work(void)
 {
-	PjScan		scan = {.next_due = DT_NOEND};
+	PjScan		scan = {.next_due = DT_NOEND,.hinted = true};
 	PjProjection *projections;
 	int			n;
 	int32	   *ids;
+	bool		waits = false;
 	List	   *old = NIL;
 	ListCell   *cell;
 
@@ -356,13 +342,18 @@ look_for_work(void)
 	ids = palloc(sizeof(int32) * Max(n, 1));
 	for (int i = 0; i < n; i++)
 		ids[i] = projections[i].id;
-	if (pj_hand_over(ids, n, 0) != 0)
-		poll_soon();
+	(void) pj_hand_over(ids, n, 0);
+	pj_active_look();
 	for (int i = 0; i < n; i++)
+	{
 		add_pairs(&scan, ids[i], old);
-	if (scan.unsettled)
+		waits = waits || pj_awaits_handover(ids[i]);
+	}
+	if (scan.has_log)
+		pj_active_settle(&scan.all, scan.tail);
+	if (waits || scan.unsettled)
 		poll_soon();
-	do_chores(&scan, ids, n);
+	do_chores(ids, n);
 	plan_wake(&scan);
 }
 
@@ -402,8 +393,12 @@ work_on_next(void)
 			poll_soon();
 		pj_step_save(step);
 	}
+	else
+		poll_soon();			/* who wakes us at commit still has his locks */
 	if (progress == PJ_MORE)
 	{
+		if (pj_pair_reads_log(&step->pair))
+			pj_active_add(step->tenant, bounds.tail);
 		caller = MemoryContextSwitchTo(work.round_context);
 		work.again = lappend(work.again, step);
 		MemoryContextSwitchTo(caller);
