@@ -63,8 +63,12 @@ PG_FUNCTION_INFO_V1(projector_worker_stop);
 /* How long a pair is left alone after an error that was not an event's. */
 #define PENALTY_MS			1000
 
-/* How often cursors follow the log, and forgotten items are swept up. */
-#define FOLLOW_MS			1000
+/*
+ * How often cursors follow the log, when there is nothing else to do and when
+ * there is; and how often forgotten items are swept up.
+ */
+#define CHORES_MS			1000
+#define BUSY_CHORES_MS		10000
 #define SWEEP_MS			60000
 
 /* How often to look whether a writer has ended that all wait for. */
@@ -73,6 +77,7 @@ PG_FUNCTION_INFO_V1(projector_worker_stop);
 
 /* How long a claim's hint is trusted (see PjStep.claim_after). */
 #define HINT_MS				1000
+#define MAX_KNOWN_HINTS		64
 
 /* A pair that must wait. */
 typedef struct Penalty
@@ -94,7 +99,7 @@ static struct
 	TimestampTz wake_at;		/* sleep no longer than until then */
 	bool		polling;		/* somebody is in the way */
 	int			poll_ms;		/* how long to wait for him this time */
-	TimestampTz followed_at;
+	TimestampTz chores_at;
 	TimestampTz swept_at;
 	TimestampTz hints_at;		/* when claims last began at the start */
 } work;
@@ -143,6 +148,18 @@ check_extension(void)
 }
 
 /* ---- finding work ---- */
+
+static int
+projection_ids(int32 **ids)
+{
+	PjProjection *projections;
+	int			n = pj_projections(&projections);
+
+	*ids = palloc(sizeof(int32) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+		(*ids)[i] = projections[i].id;
+	return n;
+}
 
 static bool
 is_same_pair(const PjStep *step, int32 projection_id, Datum tenant)
@@ -201,11 +218,11 @@ penalize_current(void)
 
 /* Where to begin claiming, if we know that from the last round. */
 static int64
-claim_hint(List *old, const PjPair *pair)
+claim_hint(List *known, const PjPair *pair)
 {
 	ListCell   *cell;
 
-	foreach(cell, old)
+	foreach(cell, known)
 	{
 		PjStep	   *step = lfirst(cell);
 
@@ -217,7 +234,7 @@ claim_hint(List *old, const PjPair *pair)
 
 /* Find the pairs of a projection that have something to do. */
 static void
-add_pairs(PjScan *scan, int32 projection_id, List *old)
+add_pairs(PjScan *scan, int32 projection_id, List *known)
 {
 	PjProjection *projection = pj_projection_by_id(projection_id);
 	PjPair	   *pairs;
@@ -234,45 +251,9 @@ add_pairs(PjScan *scan, int32 projection_id, List *old)
 		step = palloc0(sizeof(PjStep));
 		step->projection_id = projection_id;
 		step->tenant = PointerGetDatum(DatumGetTextPCopy(pairs[i].tenant));
-		step->claim_after = claim_hint(old, &pairs[i]);
+		step->claim_after = claim_hint(known, &pairs[i]);
 		work.round = lappend(work.round, step);
 		MemoryContextSwitchTo(caller);
-	}
-}
-
-/* Let cursors follow the log where events come by themselves. */
-static void
-follow_log(const int32 *ids, int n)
-{
-	TimestampTz now = GetCurrentTimestamp();
-	PjTenants	all;
-	int64		tail;
-
-	if (!TimestampDifferenceExceeds(work.followed_at, now, FOLLOW_MS))
-		return;
-	work.followed_at = now;
-	pj_active_unfollowed(&all);
-	if (all.count == 0)
-		return;
-	tail = pj_tail(0);
-	for (int i = 0; i < n; i++)
-		pj_follow_log(ids[i], &all, tail);
-	pj_active_followed(tail);
-}
-
-/* What is done now and then, by one worker of the database. */
-static void
-do_chores(const int32 *ids, int n)
-{
-	TimestampTz now = GetCurrentTimestamp();
-
-	if (pj_slot_surplus(1))
-		return;
-	follow_log(ids, n);
-	if (TimestampDifferenceExceeds(work.swept_at, now, SWEEP_MS))
-	{
-		work.swept_at = now;
-		pj_outbox_sweep();
 	}
 }
 
@@ -300,17 +281,46 @@ plan_wake(const PjScan *scan)
 						   (scan->next_due - pj_now()));
 }
 
+/*
+ * What is known of where to begin claiming, for a few pairs that have more to
+ * do than one batch.  Now and then, claims begin at the start.
+ */
+static List *
+known_hints(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	List	   *known = NIL;
+	ListCell   *cell;
+
+	if (TimestampDifferenceExceeds(work.hints_at, now, HINT_MS))
+	{
+		work.hints_at = now;
+		return NIL;
+	}
+	foreach(cell, work.again)
+	{
+		PjStep	   *step = lfirst(cell);
+		PjStep	   *copy;
+
+		if (step->claim_after == 0 || list_length(known) == MAX_KNOWN_HINTS)
+			continue;
+		copy = palloc(sizeof(PjStep));
+		*copy = *step;
+		copy->tenant = PointerGetDatum(DatumGetTextPCopy(step->tenant));
+		known = lappend(known, copy);
+	}
+	return known;
+}
+
 /* Begin a new round. */
 static void
 look_for_work(void)
 {
 	PjScan		scan = {.next_due = DT_NOEND,.hinted = true};
-	PjProjection *projections;
-	int			n;
 	int32	   *ids;
+	int			n = projection_ids(&ids);
 	bool		waits = false;
-	List	   *old = NIL;
-	ListCell   *cell;
+	List	   *known;
 
 	/* what others commit from now on wakes us again */
 	ResetLatch(MyLatch);
@@ -320,40 +330,21 @@ look_for_work(void)
 	if (!work.polling)
 		work.poll_ms = 0;
 	work.polling = false;
-
-	if (!TimestampDifferenceExceeds(work.hints_at, GetCurrentTimestamp(),
-									HINT_MS))
-	{
-		foreach(cell, work.again)
-		{
-			PjStep	   *step = palloc(sizeof(PjStep));
-
-			*step = *(PjStep *) lfirst(cell);
-			step->tenant = PointerGetDatum(DatumGetTextPCopy(step->tenant));
-			old = lappend(old, step);
-		}
-	}
-	else
-		work.hints_at = GetCurrentTimestamp();
+	known = known_hints();
 	MemoryContextReset(work.round_context);
 	work.round = work.again = NIL;
 
-	n = pj_projections(&projections);
-	ids = palloc(sizeof(int32) * Max(n, 1));
-	for (int i = 0; i < n; i++)
-		ids[i] = projections[i].id;
 	(void) pj_hand_over(ids, n, 0);
 	pj_active_look();
 	for (int i = 0; i < n; i++)
 	{
-		add_pairs(&scan, ids[i], old);
+		add_pairs(&scan, ids[i], known);
 		waits = waits || pj_awaits_handover(ids[i]);
 	}
 	if (scan.has_log)
 		pj_active_settle(&scan.all, scan.tail);
 	if (waits || scan.unsettled)
 		poll_soon();
-	do_chores(ids, n);
 	plan_wake(&scan);
 }
 
@@ -406,9 +397,61 @@ work_on_next(void)
 	return progress != PJ_IDLE;
 }
 
-/* One transaction: look for work if there is none, and do one batch. */
+/* Look for work if there is none, and do one batch. */
 static void
-run_transaction(void)
+do_work(void)
+{
+	if (work.round == NIL)
+		look_for_work();
+	while (work.round != NIL && !work_on_next())
+		;
+}
+
+/* Is it time for what is done now and then, by one worker of the database? */
+static bool
+is_time_for_chores(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	bool		idle = work.round == NIL && !work.rescan;
+
+	return TimestampDifferenceExceeds(work.chores_at, now, idle ?
+									  CHORES_MS : BUSY_CHORES_MS) &&
+		!pj_slot_surplus(1);
+}
+
+/*
+ * Let cursors follow the log where events come by themselves, and sweep up
+ * what dropped projections have left.  In a transaction of its own: the rows
+ * it locks are not kept from others for as long as a batch takes.
+ */
+static void
+do_chores(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	PjTenants	all;
+	int64		tail;
+	int32	   *ids;
+	int			n = projection_ids(&ids);
+
+	work.chores_at = now;
+	pj_active_unfollowed(&all);
+	if (all.count > 0)
+	{
+		tail = pj_tail(0);
+		for (int i = 0; i < n; i++)
+			pj_follow_log(ids[i], &all, tail);
+		pj_active_followed(tail);
+	}
+	if (TimestampDifferenceExceeds(work.swept_at, now, SWEEP_MS))
+	{
+		work.swept_at = now;
+		pj_outbox_sweep();
+	}
+}
+
+/* Do something in a transaction. */
+static void
+run_transaction(void (*body) (void))
 {
 	PjContext	saved;
 
@@ -417,10 +460,7 @@ run_transaction(void)
 	PushActiveSnapshot(GetTransactionSnapshot());
 	check_extension();
 	pj_enter_internal(&saved);
-	if (work.round == NIL)
-		look_for_work();
-	while (work.round != NIL && !work_on_next())
-		;
+	body();
 	pj_leave_internal(&saved);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
@@ -524,6 +564,7 @@ projector_worker_main(Datum arg)
 												 "projector penalties",
 												 ALLOCSET_SMALL_SIZES);
 	work.rescan = true;
+	work.chores_at = GetCurrentTimestamp();
 
 	StartTransactionCommand();
 	check_extension();
@@ -539,10 +580,12 @@ projector_worker_main(Datum arg)
 	{
 		MemoryContextSwitchTo(TopMemoryContext);
 		check_leave();
+		if (is_time_for_chores())
+			run_transaction(do_chores);
 		if (work.round == NIL && !work.rescan)
 			sleep_until_woken();
 		check_leave();
-		run_transaction();
+		run_transaction(do_work);
 	}
 }
 
