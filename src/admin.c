@@ -92,14 +92,15 @@ static PjStatement switch_cursors = {
 static PjStatement set_tenant_mode = {
 	.sql = "INSERT INTO projector.projection_cursors AS c"
 	" (projection_id, tenant_id, mode, state)"
-	" VALUES ($1, $2, $3, CASE WHEN $4 THEN 'replaying' ELSE 'live' END)"
+	" VALUES ($1, $2, $3, CASE WHEN NOT $4 THEN 'live'"
+	" WHEN $5 THEN 'switching' ELSE 'replaying' END)"
 	" ON CONFLICT (projection_id, tenant_id) DO UPDATE"
 	" SET mode = excluded.mode, updated_at = now(),"
 	" state = CASE WHEN $4 AND c.state = 'live' THEN 'switching'"
 	" ELSE c.state END",
 	.expect = SPI_OK_INSERT,
-	.nargs = 4,
-	.argtypes = {INT4OID, TEXTOID, TEXTOID, BOOLOID},
+	.nargs = 5,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, BOOLOID, BOOLOID},
 };
 
 static PjStatement pause_all = {
@@ -113,13 +114,14 @@ static PjStatement pause_all = {
 static PjStatement pause_tenant = {
 	.sql = "INSERT INTO projector.projection_cursors"
 	" (projection_id, tenant_id, state, paused_by, pause_reason)"
-	" VALUES ($1, $2, CASE WHEN $5 THEN 'live' ELSE 'replaying' END, $3, $4)"
+	" VALUES ($1, $2, CASE WHEN $5 THEN 'live' WHEN $6 THEN 'switching'"
+	" ELSE 'replaying' END, $3, $4)"
 	" ON CONFLICT (projection_id, tenant_id) DO UPDATE"
 	" SET paused_by = excluded.paused_by,"
 	" pause_reason = excluded.pause_reason, updated_at = now()",
 	.expect = SPI_OK_INSERT,
-	.nargs = 5,
-	.argtypes = {INT4OID, TEXTOID, TEXTOID, TEXTOID, BOOLOID},
+	.nargs = 6,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, TEXTOID, BOOLOID, BOOLOID},
 };
 
 /* A pause made by a run ends with it, and not by projector_resume(). */
@@ -520,7 +522,7 @@ set_mode_for_tenant(PjProjection *projection, Datum tenant, const char *mode)
 	PjMode		after = mode ? pj_mode(mode) : projection->mode;
 	PjPair		pair;
 	bool		switched_on;
-	Datum		values[4] = {Int32GetDatum(projection->id), tenant};
+	Datum		values[5] = {Int32GetDatum(projection->id), tenant};
 
 	pj_pair_look(&pair, projection, tenant);
 	switched_on = needs_reading(pair.mode, after);
@@ -529,7 +531,8 @@ set_mode_for_tenant(PjProjection *projection, Datum tenant, const char *mode)
 	if (mode)
 		values[2] = CStringGetTextDatum(mode);
 	values[3] = BoolGetDatum(switched_on || pj_pair_behind(&pair));
-	pj_execute(&set_tenant_mode, values, mode ? NULL : "  n ");
+	values[4] = BoolGetDatum(projection->started);
+	pj_execute(&set_tenant_mode, values, mode ? NULL : "  n  ");
 
 	values[1] = BoolGetDatum(switched_on);
 	update_registry(&note_overrides, values, NULL);
@@ -611,10 +614,11 @@ projector_pause(PG_FUNCTION_ARGS)
 	pj_enter_internal(&saved);
 	if (tenant)
 	{
-		Datum		values[5] = {Int32GetDatum(projection->id), tenant, by,
-		reason, BoolGetDatum(projection->handed_over)};
+		Datum		values[6] = {Int32GetDatum(projection->id), tenant, by,
+			reason, BoolGetDatum(projection->handed_over),
+		BoolGetDatum(projection->started)};
 
-		pj_execute(&pause_tenant, values, reason ? NULL : "   n ");
+		pj_execute(&pause_tenant, values, reason ? NULL : "   n  ");
 		note_tenant_overrides(projection);
 	}
 	else

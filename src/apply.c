@@ -346,8 +346,8 @@ pair_state(const PjBatch *batch)
  * Is this event, which has no item and is not just being appended, read
  * again?  Not if the projection had been off, or follows the log.
  */
-static bool
-is_reread(const PjBatch *batch, int i, PjState state)
+bool
+pj_batch_is_reread(const PjBatch *batch, const PjEvent *event, PjState state)
 {
 	const PjProjection *projection = batch->projection;
 
@@ -357,8 +357,7 @@ is_reread(const PjBatch *batch, int i, PjState state)
 			return false;
 		case PJ_REPLAYING:
 			return !projection->handed_over ||
-				pj_event_log_seq(batch->events[i]) <=
-				projection->handover_log_seq;
+				pj_event_log_seq(event) <= projection->handover_log_seq;
 		default:
 			return batch->apply->driver != PJ_BY_LOG;
 	}
@@ -386,7 +385,7 @@ mark_replays(PjBatch *batch)
 		if (!looked)
 			state = pair_state(batch);
 		looked = true;
-		event->replay = is_reread(batch, i, state);
+		event->replay = pj_batch_is_reread(batch, event, state);
 	}
 }
 
@@ -562,6 +561,7 @@ note_applied(PjBatch *batch, int lo, int hi)
 		offset->exists = true;
 		offset->row = NULL;
 		batch->apply->applied += !batch->events[i]->skipped;
+		batch->apply->skipped += batch->events[i]->skipped;
 	}
 }
 
@@ -756,7 +756,7 @@ void
 pj_apply(PjApply *apply)
 {
 	apply->applied = apply->failed = apply->failed_at = 0;
-	apply->dropped = apply->held = 0;
+	apply->skipped = apply->dropped = apply->held = 0;
 	apply->conflict = apply->gave_up = apply->released = false;
 	for (int tries = 0; tries < MAX_TRIES && apply->nranges > 0; tries++)
 	{

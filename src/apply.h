@@ -37,6 +37,7 @@ typedef struct PjApply
 
 	/* what became of it */
 	int64		applied;
+	int64		skipped;		/* passed over */
 	int64		failed;
 	int64		failed_at;		/* the last failed event's sequence number */
 	bool		gave_up;		/* some event is dead now */

@@ -54,6 +54,8 @@ typedef struct PjBatch
 } PjBatch;
 
 extern bool pj_batch_is_new(const PjBatch *batch, int i);
+extern bool pj_batch_is_reread(const PjBatch *batch, const PjEvent *event,
+							   PjState state);
 extern void pj_batch_settle(PjBatch *batch);
 
 #endif							/* PJ_BATCH_H */

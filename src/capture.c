@@ -100,7 +100,7 @@ enqueue(const PjProjection *projection, PjEvent *events, int n)
 		pointers[i] = &events[i];
 	pj_wake_at_commit();
 	pj_enter_internal(&saved);
-	pj_outbox_enqueue(projection->id, pointers, n, false);
+	pj_outbox_enqueue(projection->id, pointers, n);
 	pj_leave_internal(&saved);
 }
 

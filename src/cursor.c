@@ -39,10 +39,10 @@ static PjTable cursors_table = {"projection_cursors", "projection_cursors_pkey"}
 static PjStatement insert_missing = {
 	.sql = "INSERT INTO projector.projection_cursors"
 	" (projection_id, tenant_id, state)"
-	" SELECT $1, t, 'replaying' FROM unnest($2) t ON CONFLICT DO NOTHING",
+	" SELECT $1, t, $3 FROM unnest($2) t ON CONFLICT DO NOTHING",
 	.expect = SPI_OK_INSERT,
-	.nargs = 2,
-	.argtypes = {INT4OID, TEXTARRAYOID},
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTARRAYOID, TEXTOID},
 };
 
 static PjStatement select_behind = {
@@ -151,6 +151,17 @@ read_row(HeapTuple tuple, TupleDesc desc, PjPair *pair)
 }
 
 /*
+ * The state of a tenant that has no cursor when the log is to be read.  If the
+ * projection has been handed over before, the tenant had no events then, and
+ * none of those it has now have been applied.
+ */
+static PjState
+state_of_new(const PjProjection *projection)
+{
+	return projection->started ? PJ_SWITCHING : PJ_REPLAYING;
+}
+
+/*
  * Find out how a projection is run for a tenant, as things are now.  Who
  * relies on the answer holds the pair's lock.
  */
@@ -170,7 +181,8 @@ pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
 	pair->paused = projection->paused;
 	pair->run_id = 0;
 	pair->last_log_seq = 0;
-	pair->state = projection->handed_over ? PJ_LIVE : PJ_REPLAYING;
+	pair->state = projection->handed_over ? PJ_LIVE :
+		state_of_new(projection);
 
 	pj_key_int4(&keys[0], 1, projection->id);
 	pj_key_text(&keys[1], 2, tenant);
@@ -185,13 +197,14 @@ pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
 
 /* Make the cursors of all tenants in the log that have none. */
 void
-pj_cursors_start(int32 projection_id)
+pj_cursors_start(const PjProjection *projection)
 {
 	PjTenants	all;
-	Datum		values[2] = {Int32GetDatum(projection_id)};
+	Datum		values[3] = {Int32GetDatum(projection->id)};
 
 	pj_source_tenants(&all);
 	values[1] = pj_text_array(all.tenants, all.count);
+	values[2] = CStringGetTextDatum(state_names[state_of_new(projection)]);
 	pj_execute(&insert_missing, values, NULL);
 }
 

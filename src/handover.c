@@ -38,7 +38,8 @@ static int	nwaiting = 0;
 
 /* If somebody else is at it, it is left to him. */
 static PjStatement set_handover = {
-	.sql = "UPDATE projector.projections SET handover_log_seq = $2"
+	.sql = "UPDATE projector.projections SET handover_log_seq = $2,"
+	" started = true"
 	" WHERE ctid = ANY (ARRAY (SELECT ctid FROM projector.projections"
 	" WHERE projection_id = $1 AND xmin = $3 FOR UPDATE SKIP LOCKED))",
 	.expect = SPI_OK_UPDATE,
@@ -118,7 +119,7 @@ hand_over_one(int32 id, int timeout_ms)
 	values[1] = Int64GetDatum(pj_source_last_log_seq());
 	values[2] = TransactionIdGetDatum(projection->version);
 	if (pj_execute(&set_handover, values, NULL) == 1)
-		pj_cursors_start(id);
+		pj_cursors_start(projection);
 	return true;
 }
 

@@ -23,14 +23,14 @@
 #include "statement.h"
 
 static PjStatement enqueue = {
-	.sql = "INSERT INTO projector.apply_outbox (projection_id, replay, log_seq,"
-	" tenant_id, aggregate_id, sequence_number, event_type)"
-	" SELECT $1, $7, i.* FROM unnest($2, $3, $4, $5, $6) AS i"
+	.sql = "INSERT INTO projector.apply_outbox (projection_id, log_seq,"
+	" tenant_id, aggregate_id, sequence_number, event_type, replay)"
+	" SELECT $1, i.* FROM unnest($2, $3, $4, $5, $6, $7) AS i"
 	" ON CONFLICT DO NOTHING",
 	.expect = SPI_OK_INSERT,
 	.nargs = 7,
 	.argtypes = {INT4OID, INT8ARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
-	INT8ARRAYOID, TEXTARRAYOID, BOOLOID},
+	INT8ARRAYOID, TEXTARRAYOID, BOOLARRAYOID},
 };
 
 #define ITEM_COLUMNS \
@@ -58,6 +58,18 @@ static PjStatement claim = {
 	.expect = SPI_OK_SELECT,
 	.nargs = 6,
 	.argtypes = {INT4OID, TEXTOID, INT4OID, TIMESTAMPTZOID, INT8OID, INT8OID},
+};
+
+/* Only what is pending. */
+static PjStatement claim_pending = {
+	.sql = "WITH p AS MATERIALIZED (SELECT" ITEM_COLUMNS
+	"FROM projector.apply_outbox WHERE projection_id = $1"
+	" AND tenant_id = $2 AND status = 'pending' AND NOT held"
+	" AND log_seq <= $4 ORDER BY log_seq LIMIT $3 FOR UPDATE SKIP LOCKED)"
+	" SELECT * FROM p ORDER BY aggregate_id, sequence_number",
+	.expect = SPI_OK_SELECT,
+	.nargs = 4,
+	.argtypes = {INT4OID, TEXTOID, INT4OID, INT8OID},
 };
 
 /* The row of an event in the log is found by its position there … */
@@ -136,10 +148,14 @@ static PjStatement try = {
 	.argtypes = {TIDARRAYOID, TEXTOID},
 };
 
+/* Those who are tried by themselves are not concerned. */
 static PjStatement untry = {
-	.sql = "UPDATE projector.apply_outbox SET shadow = NULL, held = false,"
+	.sql = "UPDATE projector.apply_outbox o SET shadow = NULL, held = false,"
 	" updated_at = now() WHERE projection_id = $1"
-	" AND ($2 IS NULL OR tenant_id = $2)"
+	" AND (tenant_id = $2 OR $2 IS NULL AND NOT EXISTS"
+	" (SELECT FROM projector.projection_cursors c"
+	" WHERE c.projection_id = $1 AND c.tenant_id = o.tenant_id"
+	" AND c.mode = 'shadow'))"
 	" AND (held OR status IN ('failed', 'dead')) AND shadow IS NOT NULL",
 	.expect = SPI_OK_UPDATE,
 	.nargs = 2,
@@ -325,18 +341,15 @@ log_seq_array(PjEvent *const *events, int n)
 	return pj_int8_array(log_seqs, n);
 }
 
-/*
- * Add work; what is on the list already stays as it is.  "replay" says that
- * the events are read from the log, not just being appended.
- */
+/* Add work; what is on the list already stays as it is. */
 void
-pj_outbox_enqueue(int32 projection_id, PjEvent *const *events, int n,
-				  bool replay)
+pj_outbox_enqueue(int32 projection_id, PjEvent *const *events, int n)
 {
 	Datum	   *tenants = palloc(sizeof(Datum) * n);
 	Datum	   *aggregates = palloc(sizeof(Datum) * n);
 	Datum	   *types = palloc(sizeof(Datum) * n);
 	int64	   *sequences = palloc(sizeof(int64) * n);
+	Datum	   *replays = palloc(sizeof(Datum) * n);
 	Datum		values[7];
 
 	for (int i = 0; i < n; i++)
@@ -345,6 +358,7 @@ pj_outbox_enqueue(int32 projection_id, PjEvent *const *events, int n,
 		aggregates[i] = pj_event_aggregate(events[i]);
 		types[i] = pj_event_type(events[i]);
 		sequences[i] = pj_event_sequence(events[i]);
+		replays[i] = BoolGetDatum(events[i]->replay);
 	}
 	values[0] = Int32GetDatum(projection_id);
 	values[1] = log_seq_array(events, n);
@@ -352,7 +366,9 @@ pj_outbox_enqueue(int32 projection_id, PjEvent *const *events, int n,
 	values[3] = pj_text_array(aggregates, n);
 	values[4] = pj_int8_array(sequences, n);
 	values[5] = pj_text_array(types, n);
-	values[6] = BoolGetDatum(replay);
+	values[6] = PointerGetDatum(construct_array(replays, n, BOOLOID,
+												sizeof(bool), true,
+												TYPALIGN_CHAR));
 	pj_execute(&enqueue, values, NULL);
 }
 
@@ -409,6 +425,21 @@ pj_outbox_claim(int32 projection_id, Datum tenant, int limit, int64 after,
 		Int32GetDatum(limit), TimestampTzGetDatum(pj_now()),
 	Int64GetDatum(upto), Int64GetDatum(after)};
 	int			n = pj_execute(&claim, values, NULL);
+
+	*claims = palloc(sizeof(PjClaim) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+		read_claim(i, &(*claims)[i]);
+	return n;
+}
+
+/* Likewise, but none that have failed before. */
+int
+pj_outbox_claim_pending(int32 projection_id, Datum tenant, int limit,
+						int64 upto, PjClaim **claims)
+{
+	Datum		values[4] = {Int32GetDatum(projection_id), tenant,
+	Int32GetDatum(limit), Int64GetDatum(upto)};
+	int			n = pj_execute(&claim_pending, values, NULL);
 
 	*claims = palloc(sizeof(PjClaim) * Max(n, 1));
 	for (int i = 0; i < n; i++)

@@ -40,9 +40,11 @@ typedef struct PjClaim
 } PjClaim;
 
 extern void pj_outbox_enqueue(int32 projection_id, PjEvent *const *events,
-							  int n, bool replay);
+							  int n);
 extern int	pj_outbox_claim(int32 projection_id, Datum tenant, int limit,
 							int64 after, int64 upto, PjClaim **claims);
+extern int	pj_outbox_claim_pending(int32 projection_id, Datum tenant,
+									int limit, int64 upto, PjClaim **claims);
 extern bool pj_outbox_claim_one(int32 projection_id, Datum tenant,
 								Datum aggregate, int64 sequence_number,
 								PjClaim *claim);

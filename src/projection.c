@@ -57,6 +57,7 @@ enum
 	Anum_overrides,
 	Anum_skips,
 	Anum_handover_log_seq,
+	Anum_started,
 	Anum_home,
 	Anum_definition_hash,
 	Anum_search_path,
@@ -175,6 +176,7 @@ read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
 	p->handed_over = !nulls[Anum_handover_log_seq - 1];
 	if (p->handed_over)
 		p->handover_log_seq = DatumGetInt64(columns[Anum_handover_log_seq - 1]);
+	p->started = DatumGetBool(columns[Anum_started - 1]);
 	p->version = HeapTupleHeaderGetXmin(tuple->t_data);
 	p->dormant = strcmp(TextDatumGetCString(columns[Anum_home - 1]),
 						pj_home()) != 0;

@@ -44,6 +44,7 @@ typedef struct PjProjection
 	bool		skips;			/* look for skipped events too */
 	bool		handed_over;	/* handover_log_seq is set */
 	int64		handover_log_seq;
+	bool		started;		/* it has been handed over before */
 	TransactionId version;		/* that wrote the registry's row */
 	bool		dormant;		/* it lives in another database */
 	const char *search_path;

@@ -122,7 +122,10 @@ reset_aggregate(const PjProjection *projection, Datum tenant, Datum aggregate)
 	if (range.upto > 0 &&
 		pj_source_load(tenant, &range, 1, projection->event_types,
 					   &event) == 1)
-		pj_outbox_enqueue(projection->id, &event, 1, true);
+	{
+		event->replay = true;
+		pj_outbox_enqueue(projection->id, &event, 1);
+	}
 	return count;
 }
 

@@ -76,12 +76,16 @@ settle_unqueued(PjBatch *batch)
 		while (!pj_text_equal(apply->ranges[s].aggregate,
 							  pj_event_aggregate(&apply->given[i])))
 			s++;
-		if (pj_event_sequence(&apply->given[i]) > batch->offsets[s].last)
-			unqueued[n++] = &apply->given[i];
+		if (pj_event_sequence(&apply->given[i]) <= batch->offsets[s].last)
+			continue;
+		unqueued[n++] = &apply->given[i];
+		if (apply->driver == PJ_BY_LOG)
+			apply->given[i].replay =
+				pj_batch_is_reread(batch, &apply->given[i],
+								   apply->pair->state);
 	}
 	if (n > 0)
-		pj_outbox_enqueue(batch->projection->id, unqueued, n,
-						  apply->driver == PJ_BY_LOG);
+		pj_outbox_enqueue(batch->projection->id, unqueued, n);
 }
 
 /*

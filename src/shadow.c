@@ -45,12 +45,10 @@ static void
 claim_untried(Trial *trial, int limit, int64 upto)
 {
 	PjPair	   *pair = trial->pair;
-	int			n = pj_outbox_claim(pair->projection->id, pair->tenant, limit,
-									0, upto, &trial->claims);
 
-	for (int i = 0; i < n; i++)
-		if (trial->claims[i].item.status == PJ_PENDING)
-			trial->claims[trial->nclaims++] = trial->claims[i];
+	trial->nclaims = pj_outbox_claim_pending(pair->projection->id,
+											 pair->tenant, limit, upto,
+											 &trial->claims);
 	trial->results = palloc(sizeof(Result) * Max(trial->nclaims, 1));
 }
 

@@ -229,7 +229,8 @@ read_queue(PjStep *step, const PjBounds *bounds, int limit)
 	pj_apply(&apply);
 	note_result(step, &apply);
 	worked = !apply.conflict &&
-		apply.applied + apply.failed + apply.dropped + apply.held > 0;
+		apply.applied + apply.skipped + apply.failed + apply.dropped +
+		apply.held > 0;
 	if (after > 0 || (worked && (apply.nclaims == limit || apply.incomplete ||
 								 apply.released)))
 		return PJ_MORE;

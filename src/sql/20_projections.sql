@@ -24,6 +24,7 @@ CREATE TABLE projector.projections (
     overrides        boolean NOT NULL DEFAULT false,
     skips            boolean NOT NULL DEFAULT false,
     handover_log_seq bigint,
+    started          boolean NOT NULL DEFAULT false,
     home             text NOT NULL,
     definition_hash  bytea NOT NULL,
     search_path      text NOT NULL,
@@ -36,6 +37,8 @@ COMMENT ON COLUMN projector.projections.skips IS
     'some event is to be passed over';
 COMMENT ON COLUMN projector.projections.handover_log_seq IS
     'events up to here are read from the log, later ones come by themselves';
+COMMENT ON COLUMN projector.projections.started IS
+    'it has been handed over before: of a tenant not met until then all events are new';
 COMMENT ON COLUMN projector.projections.home IS
     'the database this projection lives in; elsewhere it is dormant';
 COMMENT ON COLUMN projector.projections.search_path IS
