@@ -90,8 +90,9 @@ check_sequence(const PjEvent *event, const PjEvent *before)
 
 /* ---- applying ---- */
 
+/* Leave events to a worker.  "tried" says that some may have items. */
 static void
-enqueue(const PjProjection *projection, PjEvent *events, int n)
+enqueue(const PjProjection *projection, PjEvent *events, int n, bool tried)
 {
 	PjEvent   **pointers = palloc(sizeof(PjEvent *) * n);
 	PjContext	saved;
@@ -99,6 +100,11 @@ enqueue(const PjProjection *projection, PjEvent *events, int n)
 	for (int i = 0; i < n; i++)
 		pointers[i] = &events[i];
 	pj_wake_at_commit();
+	if (!tried)
+	{
+		pj_outbox_add(projection->id, pointers, n);
+		return;
+	}
 	pj_enter_internal(&saved);
 	pj_outbox_enqueue(projection->id, pointers, n);
 	pj_leave_internal(&saved);
@@ -173,7 +179,7 @@ apply_now(PjPair *pair, PjEvent *events, int n)
 	apply.nranges = pj_events_ranges(events, n, &apply.ranges);
 	pj_apply(&apply);
 	if (apply.conflict)
-		enqueue(pair->projection, events, n);
+		enqueue(pair->projection, events, n, true);
 	else if (apply.applied < n)
 		pj_wake_at_commit();	/* some are queued */
 }
@@ -199,7 +205,7 @@ capture_inline(PjProjection *projection, Datum tenant, PjMode mode,
 	else if (mode == PJ_STRICT)
 		refuse_strict(projection, tenant, why);
 	else
-		enqueue(projection, events, n);
+		enqueue(projection, events, n, false);
 }
 
 /*
@@ -229,7 +235,7 @@ capture_for(PjProjection *projection, PjEvent *events, int n)
 	if ((projection->mode == PJ_ASYNC || projection->mode == PJ_SHADOW) &&
 		!projection->overrides && nleft > 0)
 	{
-		enqueue(projection, left, nleft);
+		enqueue(projection, left, nleft, false);
 		return;
 	}
 
@@ -261,7 +267,7 @@ capture_for(PjProjection *projection, PjEvent *events, int n)
 		else if (mode == PJ_FOLLOW)
 			pj_wake_at_commit();
 		else if (mode != PJ_OFF)
-			enqueue(projection, own, nown);
+			enqueue(projection, own, nown, false);
 	}
 }
 

@@ -58,6 +58,14 @@ static PjStatement resolve = {
 	.argtypes = {INT4OID, INT8ARRAYOID, TEXTOID},
 };
 
+static PjStatement select_open = {
+	.sql = "SELECT FROM projector.projection_failures"
+	" WHERE projection_id = $1 AND resolved_at IS NULL LIMIT 1",
+	.expect = SPI_OK_SELECT,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
 static PjStatement select_skipped = {
 	.sql = "SELECT l FROM unnest($2) AS l CROSS JOIN LATERAL"
 	" (SELECT FROM projector.projection_failures"
@@ -307,9 +315,13 @@ void
 pj_failure_resolve(const PjProjection *projection, const int64 *log_seqs,
 				   int n, const char *resolution)
 {
-	Datum		values[3] = {Int32GetDatum(projection->id),
-	pj_int8_array(log_seqs, n), CStringGetTextDatum(resolution)};
+	Datum		values[3] = {Int32GetDatum(projection->id)};
 
+	/* most often there are none */
+	if (n > 1 && pj_execute(&select_open, values, NULL) == 0)
+		return;
+	values[1] = pj_int8_array(log_seqs, n);
+	values[2] = CStringGetTextDatum(resolution);
 	pj_execute(&resolve, values, NULL);
 }
 

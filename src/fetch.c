@@ -69,6 +69,14 @@ pj_relid(PjTable *table)
 	return table->relid;
 }
 
+/* The oid of its index. */
+Oid
+pj_indexid(PjTable *table)
+{
+	(void) pj_relid(table);
+	return table->indexid;
+}
+
 /*
  * Keys name columns of the index, counted from 1.
  */

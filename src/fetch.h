@@ -34,6 +34,7 @@ typedef struct PjFetch
 } PjFetch;
 
 extern Oid	pj_relid(PjTable *table);
+extern Oid	pj_indexid(PjTable *table);
 extern void pj_key_int4(ScanKey key, AttrNumber attno, int32 value);
 extern void pj_key_int8(ScanKey key, AttrNumber attno, int64 value);
 extern void pj_key_int8_range(ScanKey keys, AttrNumber attno, int64 after,

@@ -11,16 +11,48 @@
  */
 #include "compat.h"
 
+#include "access/genam.h"
+#include "access/heapam.h"
 #include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/rel.h"
 #include "utils/timestamp.h"
 
+#include "context.h"
 #include "fetch.h"
 #include "guc.h"
 #include "outbox.h"
 #include "statement.h"
+
+/* The columns of table apply_outbox, in order. */
+enum
+{
+	Anum_projection_id = 1,
+	Anum_log_seq,
+	Anum_tenant_id,
+	Anum_aggregate_id,
+	Anum_sequence_number,
+	Anum_event_type,
+	Anum_status,
+	Anum_held,
+	Anum_replay,
+	Anum_shadow,
+	Anum_attempt_count,
+	Anum_next_attempt_at,
+	Anum_last_error,
+	Anum_updated_at,
+	Natts = Anum_updated_at
+};
+
+/* The table has so many indexes, of which a new row goes into two. */
+#define NUM_INDEXES 5
+
+static PjTable outbox_by_key = {"apply_outbox", "apply_outbox_pkey"};
+static PjTable outbox_by_claim = {"apply_outbox", "apply_outbox_claim_idx"};
 
 static PjStatement enqueue = {
 	.sql = "INSERT INTO projector.apply_outbox (projection_id, log_seq,"
@@ -339,6 +371,90 @@ log_seq_array(PjEvent *const *events, int n)
 	for (int i = 0; i < n; i++)
 		log_seqs[i] = pj_event_log_seq(events[i]);
 	return pj_int8_array(log_seqs, n);
+}
+
+/* Is the table as we made it, or has somebody added to it? */
+static bool
+is_original(Relation heap)
+{
+	List	   *indexes;
+	bool		original;
+
+	if (RelationGetDescr(heap)->natts != Natts || heap->trigdesc != NULL)
+		return false;
+	indexes = RelationGetIndexList(heap);
+	original = list_length(indexes) == NUM_INDEXES;
+	list_free(indexes);
+	return original;
+}
+
+static void
+insert_row(Relation heap, Relation by_key, Relation by_claim, Datum *values)
+{
+	bool		nulls[Natts] = {[Anum_shadow - 1] = true,
+	[Anum_last_error - 1] = true};
+	bool		key_nulls[3] = {false};
+	Datum		key[] = {values[Anum_projection_id - 1],
+	values[Anum_log_seq - 1]};
+	Datum		claim_key[] = {values[Anum_projection_id - 1],
+	values[Anum_tenant_id - 1], values[Anum_log_seq - 1]};
+	HeapTuple	tuple = heap_form_tuple(RelationGetDescr(heap), values, nulls);
+
+	heap_insert(heap, tuple, GetCurrentCommandId(true), 0, NULL);
+	index_insert(by_key, key, key_nulls, &tuple->t_self, heap,
+				 UNIQUE_CHECK_YES, false, NULL);
+	index_insert(by_claim, claim_key, key_nulls, &tuple->t_self, heap,
+				 UNIQUE_CHECK_NO, false, NULL);
+	heap_freetuple(tuple);
+}
+
+/*
+ * Add work for events that are just being appended, and have no items.  Every
+ * append to an asynchronous projection comes here: rows are put into the table
+ * and its indexes without SPI, which would cost more than the append itself.
+ */
+void
+pj_outbox_add(int32 projection_id, PjEvent *const *events, int n)
+{
+	Relation	heap = table_open(pj_relid(&outbox_by_key), RowExclusiveLock);
+	Relation	by_key,
+				by_claim;
+	Datum		now = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
+	Datum		values[Natts] = {
+		[Anum_projection_id - 1] = Int32GetDatum(projection_id),
+		[Anum_status - 1] = CStringGetTextDatum("pending"),
+		[Anum_held - 1] = BoolGetDatum(false),
+		[Anum_replay - 1] = BoolGetDatum(false),
+		[Anum_attempt_count - 1] = Int32GetDatum(0),
+		[Anum_next_attempt_at - 1] = now,
+		[Anum_updated_at - 1] = now,
+	};
+
+	if (!is_original(heap))
+	{
+		PjContext	saved;
+
+		table_close(heap, NoLock);
+		pj_enter_internal(&saved);
+		pj_outbox_enqueue(projection_id, events, n);
+		pj_leave_internal(&saved);
+		return;
+	}
+	by_key = index_open(pj_indexid(&outbox_by_key), RowExclusiveLock);
+	by_claim = index_open(pj_indexid(&outbox_by_claim), RowExclusiveLock);
+	for (int i = 0; i < n; i++)
+	{
+		values[Anum_log_seq - 1] = events[i]->values[PJ_EVENT_LOG_SEQ];
+		values[Anum_tenant_id - 1] = pj_event_tenant(events[i]);
+		values[Anum_aggregate_id - 1] = pj_event_aggregate(events[i]);
+		values[Anum_sequence_number - 1] =
+			events[i]->values[PJ_EVENT_SEQUENCE_NUMBER];
+		values[Anum_event_type - 1] = pj_event_type(events[i]);
+		insert_row(heap, by_key, by_claim, values);
+	}
+	index_close(by_claim, NoLock);
+	index_close(by_key, NoLock);
+	table_close(heap, NoLock);
 }
 
 /* Add work; what is on the list already stays as it is. */

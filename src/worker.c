@@ -75,6 +75,9 @@ PG_FUNCTION_INFO_V1(projector_worker_stop);
 #define POLL_MIN_MS			5
 #define POLL_MAX_MS			200
 
+/* While some have more to do, how often to look who else has something. */
+#define LOOK_MS				50
+
 /* How long a claim's hint is trusted (see PjStep.claim_after). */
 #define HINT_MS				1000
 #define MAX_KNOWN_HINTS		64
@@ -99,6 +102,7 @@ static struct
 	TimestampTz wake_at;		/* sleep no longer than until then */
 	bool		polling;		/* somebody is in the way */
 	int			poll_ms;		/* how long to wait for him this time */
+	TimestampTz looked_at;		/* for work */
 	TimestampTz chores_at;
 	TimestampTz swept_at;
 	TimestampTz hints_at;		/* when claims last began at the start */
@@ -324,6 +328,7 @@ look_for_work(void)
 
 	/* what others commit from now on wakes us again */
 	ResetLatch(MyLatch);
+	work.looked_at = GetCurrentTimestamp();
 	work.wake_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
 											   pj_naptime);
 	work.rescan = false;
@@ -397,10 +402,20 @@ work_on_next(void)
 	return progress != PJ_IDLE;
 }
 
-/* Look for work if there is none, and do one batch. */
+/*
+ * Look for work if there is none, and do one batch.  Those that have more to
+ * do need not be found again every time.
+ */
 static void
 do_work(void)
 {
+	if (work.round == NIL && work.again != NIL &&
+		!TimestampDifferenceExceeds(work.looked_at, GetCurrentTimestamp(),
+									LOOK_MS))
+	{
+		work.round = work.again;
+		work.again = NIL;
+	}
 	if (work.round == NIL)
 		look_for_work();
 	while (work.round != NIL && !work_on_next())
