@@ -16,6 +16,7 @@
 
 #include "cursor.h"
 #include "fetch.h"
+#include "lock.h"
 #include "statement.h"
 
 /* The columns of table projection_cursors, in order. */
@@ -33,6 +34,9 @@ enum
 	Anum_failed_count,
 	Anum_updated_at
 };
+
+/* New cursors are made a few at a time: each takes a lock. */
+#define MAX_NEW_CURSORS 64
 
 static PjTable cursors_table = {"projection_cursors", "projection_cursors_pkey"};
 
@@ -87,16 +91,23 @@ static PjStatement follow = {
 	.argtypes = {INT4OID, TEXTARRAYOID, INT8ARRAYOID, INT8OID, TEXTOID},
 };
 
-static PjStatement follow_new = {
-	.sql = "INSERT INTO projector.projection_cursors"
-	" (projection_id, tenant_id, last_log_seq)"
-	" SELECT $1, t.tenant_id, $4 FROM unnest($2, $3) AS t (tenant_id, last)"
+/* Those of them that have no cursor yet. */
+static PjStatement select_new = {
+	.sql = "SELECT t FROM unnest($2) AS t"
 	" WHERE NOT EXISTS (SELECT FROM projector.projection_cursors c"
-	" WHERE c.projection_id = $1 AND c.tenant_id = t.tenant_id)"
-	" AND $5 NOT IN ('off', 'follow') AND $4 > 0 ON CONFLICT DO NOTHING",
+	" WHERE c.projection_id = $1 AND c.tenant_id = t) LIMIT $3",
+	.expect = SPI_OK_SELECT,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTARRAYOID, INT4OID},
+};
+
+static PjStatement insert_live = {
+	.sql = "INSERT INTO projector.projection_cursors"
+	" (projection_id, tenant_id, last_log_seq) VALUES ($1, $2, $3)"
+	" ON CONFLICT DO NOTHING",
 	.expect = SPI_OK_INSERT,
-	.nargs = 5,
-	.argtypes = {INT4OID, TEXTARRAYOID, INT8ARRAYOID, INT8OID, TEXTOID},
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, INT8OID},
 };
 
 static PjStatement save = {
@@ -244,12 +255,40 @@ pj_cursors_unread(const PjProjection *projection, PjTenants *all, int64 tail,
 }
 
 /*
+ * Make cursors for tenants that have none.  Whoever has a pair's driver lock
+ * makes its cursor himself, and is not waited for.
+ */
+static void
+start_following(const PjProjection *projection, const PjTenants *all,
+				int64 tail)
+{
+	Datum		values[3] = {Int32GetDatum(projection->id),
+		pj_text_array(all->tenants, all->count),
+	Int32GetDatum(MAX_NEW_CURSORS)};
+	Datum	   *tenants;
+	int			n;
+
+	pj_execute(&select_new, values, NULL);
+	n = pj_result_texts(&tenants);
+	for (int i = 0; i < n; i++)
+	{
+		if (!pj_lock_driver(projection->id, tenants[i], false))
+			continue;
+		values[1] = tenants[i];
+		values[2] = Int64GetDatum(tail);
+		pj_execute(&insert_live, values, NULL);
+	}
+}
+
+/*
  * Let the cursors of those whose events come by themselves follow the tail.
  * The caller has the projection's lock, and the projection is handed over.
+ * "start" says that those who have no cursor get one; then the transaction
+ * should end soon.
  */
 void
 pj_cursors_follow(const PjProjection *projection, const PjTenants *all,
-				  int64 tail)
+				  int64 tail, bool start)
 {
 	Datum		values[5] = {Int32GetDatum(projection->id),
 		pj_text_array(all->tenants, all->count),
@@ -257,7 +296,8 @@ pj_cursors_follow(const PjProjection *projection, const PjTenants *all,
 	CStringGetTextDatum(pj_mode_names[projection->mode])};
 
 	pj_execute(&follow, values, NULL);
-	pj_execute(&follow_new, values, NULL);
+	if (start && pj_mode_queues(projection->mode) && tail > 0)
+		start_following(projection, all, tail);
 }
 
 /*

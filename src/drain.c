@@ -198,7 +198,7 @@ follow_log(Drain *drain, const int32 *ids, int n, Datum tenant)
 	}
 	scan->all.count = kept;
 	for (int i = 0; i < n; i++)
-		pj_follow_log(ids[i], &scan->all, scan->tail);
+		pj_follow_log(ids[i], &scan->all, scan->tail, false);
 }
 
 /* ---- the function ---- */

@@ -454,7 +454,7 @@ do_chores(void)
 	{
 		tail = pj_tail(0);
 		for (int i = 0; i < n; i++)
-			pj_follow_log(ids[i], &all, tail);
+			pj_follow_log(ids[i], &all, tail, true);
 		pj_active_followed(tail);
 	}
 	if (TimestampDifferenceExceeds(work.swept_at, now, SWEEP_MS))

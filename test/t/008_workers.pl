@@ -320,6 +320,20 @@ is(sql('SELECT projector_worker_start()'), '1', 'and started by hand');
 append(2, 'patient', 't', 'first');
 is_exact('started by hand');
 
+# Whatever an operator does, workers know of it when they are woken.
+foreach my $round (1 .. 10)
+{
+	sql(q{SELECT projector_pause('patient')});
+	append(1, 'patient', 't', 'first');
+	sql(q{SELECT projector_resume('patient')});
+	comes_true('NOT EXISTS (SELECT FROM projector.apply_outbox)', 'resumed');
+	sql(q{SELECT projector_set_mode('patient', 'off')});
+	append(1, 'patient', 't', 'first');
+	sql(q{SELECT projector_set_mode('patient', 'async')});
+	comes_true(q{NOT EXISTS (TABLE difference)}, 'switched on');
+}
+is_exact('paused and switched');
+
 # ---- load ----
 
 # Two workers, twenty tenants.  Meanwhile, in any snapshot, every event is

@@ -185,6 +185,21 @@ waits_for_tail('prepared before a restart', 'behind restart');
 sql(q{COMMIT PREPARED 'p'});
 in_order('prepared before a restart');
 
+# A tenant whose only events have been prepared, before and after workers have
+# looked for new tenants.
+sql('BEGIN; ' . append('first') =~ s/'t'/'u'/r . q{; PREPARE TRANSACTION 'p'});
+sql(append('meanwhile'));
+ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM unordered WHERE aggregate_id = 'meanwhile'}),
+	'another tenant\'s first event is prepared');
+sql(q{COMMIT PREPARED 'p'});
+in_order('another tenant\'s first event');
+sql('BEGIN; ' . append('second') =~ s/'t'/'u'/r . q{; PREPARE TRANSACTION 'p'});
+$node->restart;
+$node->poll_query_until('postgres', q{SELECT state = 'idle' FROM pg_stat_activity WHERE backend_type = 'projector worker'})
+  or die 'there is no idle worker';
+sql(q{COMMIT PREPARED 'p'});
+in_order('its second event, prepared before a restart');
+
 # ---- in the end ----
 
 is(sql(<<'EOS'), '', 'cursors are at the last event of each tenant, or behind it');
