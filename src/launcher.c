@@ -231,7 +231,11 @@ notice_utility(PlannedStmt *pstmt, const char *queryString,
 	if (extension)
 		pj_wake_launcher_at_commit(MyDatabaseId);
 	if (finished)
+	{
+		/* its hint may have been of no use before its events were there */
+		pj_hint_all_at_commit();
 		pj_wake_at_commit();
+	}
 }
 
 void

@@ -19,6 +19,7 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
+#include "utils/resowner.h"
 
 #include "guc.h"
 #include "shmem.h"
@@ -28,6 +29,7 @@
 #define MAX_TENANTS 16
 
 static bool requested = false;
+static bool ending = false;		/* the transaction is */
 static uint64 tenants[MAX_TENANTS];
 static int	ntenants = 0;
 static Oid	changed_database = InvalidOid;
@@ -66,6 +68,14 @@ pj_hint_at_commit(Datum tenant)
 	}
 	else
 		tenants[ntenants++] = hash;
+}
+
+/* Likewise, but whose they are is not known. */
+void
+pj_hint_all_at_commit(void)
+{
+	ntenants = 1;
+	tenants[0] = 0;
 }
 
 /* Have the launcher look at a database once the transaction has committed. */
@@ -122,21 +132,14 @@ at_transaction_event(XactEvent event, void *arg)
 	{
 		case XACT_EVENT_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
-			if (requested && pj_autostart && pj_enabled &&
-				!pj_launcher_runs())
+
+			/* what is needed after the commit must be there before it */
+			if (requested && !pj_launcher_runs() && pj_autostart && pj_enabled)
 				(void) pj_start_worker(MyDatabaseId, 1, NULL);
 			return;
 		case XACT_EVENT_COMMIT:
-			if (OidIsValid(changed_database))
-				pj_wake_launcher(changed_database);
-			if (ntenants > 0)
-				pj_hints_add(MyDatabaseId, tenants, ntenants);
-			/* FALLTHROUGH */
 		case XACT_EVENT_ABORT:
-			/* a worker may be waiting for us to end, one way or the other */
-			if (requested)
-				pj_wake_workers(MyDatabaseId);
-			forget();
+			ending = true;
 			return;
 		case XACT_EVENT_PREPARE:
 			/* a hint holds until what was drawn by then is settled */
@@ -149,8 +152,33 @@ at_transaction_event(XactEvent event, void *arg)
 	}
 }
 
+/*
+ * The transaction has ended, its invalidations are out and its locks are
+ * released: whoever is woken now sees all of that.  (When it is announced as
+ * committed it still has its locks, and others do not know yet what it has
+ * changed in the registry.)
+ */
+static void
+after_transaction(ResourceReleasePhase phase, bool committed, bool top,
+				  void *arg)
+{
+	if (phase != RESOURCE_RELEASE_AFTER_LOCKS || !top || !ending)
+		return;
+	ending = false;
+	if (committed && OidIsValid(changed_database))
+		pj_wake_launcher(changed_database);
+	if (committed && ntenants > 0)
+		pj_hints_add(MyDatabaseId, tenants, ntenants);
+
+	/* a worker may be waiting for us to end, one way or the other */
+	if (requested)
+		pj_wake_workers(MyDatabaseId);
+	forget();
+}
+
 void
 pj_wakeup_init(void)
 {
 	RegisterXactCallback(at_transaction_event, NULL);
+	RegisterResourceReleaseCallback(after_transaction, NULL);
 }

@@ -615,6 +615,9 @@ projector_worker_start(PG_FUNCTION_ARGS)
 	pid_t		pid;
 
 	pj_refuse_in_user_code("projector_worker_start");
+
+	/* it would not start, and we would wait for it */
+	PreventCommandDuringRecovery("projector_worker_start()");
 	if (!pj_enabled)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
