@@ -50,7 +50,7 @@
 /* How long to wait before a worker that has ended is started again. */
 #define RESTART_MS	1000
 
-/* How long to wait before a database without the extension is tried again. */
+/* How long to wait before a database where none can work is tried again. */
 #define PROBE_MS	60000
 
 /* What is known of a database. */
@@ -114,6 +114,18 @@ list_databases(void)
 	while ((database = hash_seq_search(&status)) != NULL)
 		if (!database->listed)
 			(void) hash_search(databases, &database->oid, HASH_REMOVE, NULL);
+}
+
+/* Settings have changed: workers may now run where they could not before. */
+static void
+look_everywhere(void)
+{
+	HASH_SEQ_STATUS status;
+	Database   *database;
+
+	hash_seq_init(&status, databases);
+	while ((database = hash_seq_search(&status)) != NULL)
+		database->next_start = 0;
 }
 
 /* Take note of what workers and sessions have told us. */
@@ -194,6 +206,7 @@ projector_launcher_main(Datum arg)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
+			look_everywhere();
 		}
 		MemoryContextSwitchTo(context);
 		list_databases();
@@ -208,9 +221,9 @@ projector_launcher_main(Datum arg)
 }
 
 /*
- * Notice what the launcher must know of: a new extension, a new database, and
- * the commit of a prepared transaction, which leaves work but runs none of our
- * code.
+ * Notice what launcher and workers must know of: that the extension is created
+ * or dropped, and the end of a prepared transaction, which leaves work but runs
+ * none of our code.
  */
 static void
 notice_utility(PlannedStmt *pstmt, const char *queryString,
@@ -221,6 +234,8 @@ notice_utility(PlannedStmt *pstmt, const char *queryString,
 	Node	   *statement = pstmt->utilityStmt;
 	bool		extension = IsA(statement, CreateExtensionStmt) &&
 		strcmp(((CreateExtensionStmt *) statement)->extname, "projector") == 0;
+	bool		dropped = IsA(statement, DropStmt) &&
+		((DropStmt *) statement)->removeType == OBJECT_EXTENSION;
 	bool		finished = IsA(statement, TransactionStmt) &&
 		(((TransactionStmt *) statement)->kind == TRANS_STMT_COMMIT_PREPARED ||
 		 ((TransactionStmt *) statement)->kind == TRANS_STMT_ROLLBACK_PREPARED);
@@ -230,6 +245,8 @@ notice_utility(PlannedStmt *pstmt, const char *queryString,
 
 	if (extension)
 		pj_wake_launcher_at_commit(MyDatabaseId);
+	if (dropped)
+		pj_wake_at_commit();	/* workers that have no business here leave */
 	if (finished)
 	{
 		/* its hint may have been of no use before its events were there */

@@ -42,7 +42,7 @@ typedef struct WorkerSlot
 	bool		in_use;
 	bool		stop;			/* no worker, but a note that none shall run */
 	bool		serving;		/* it has found the extension */
-	bool		absent;			/* it has not, and is gone */
+	bool		absent;			/* it has not, or may not run, and is gone */
 	uint32		generation;		/* bumped each time the slot is taken */
 	Oid			dboid;			/* database it serves */
 	PGPROC	   *proc;			/* NULL until the worker has attached */
@@ -237,7 +237,7 @@ pj_slot_serving(void)
 	unlock_shared();
 }
 
-/* … or has not, and leaves. */
+/* … or has not, or may not run there, and leaves. */
 void
 pj_slot_absent(void)
 {

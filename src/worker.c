@@ -137,6 +137,8 @@ check_leave(void)
 		ConfigReloadPending = false;
 		ProcessConfigFile(PGC_SIGHUP);
 	}
+	if (!pj_enabled)
+		pj_slot_absent();		/* perhaps in this database alone */
 	if (!pj_enabled || pj_slot_surplus(pj_workers) || is_in_the_way())
 		proc_exit(0);
 }
