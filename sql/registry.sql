@@ -52,9 +52,6 @@ SELECT count(*) FROM projector.projections;
 SELECT try($$SELECT projector_create('p')$$);
 SELECT try($$SELECT projector_create('p', handler => 'h', fold => 'f')$$);
 SELECT try($$SELECT projector_create('p', handler => 'h', statement => 'SELECT 1', fold_columns => '{}')$$);
-SELECT try($$SELECT projector_create('p', fold => 'f', targets => '{stock}')$$);
-SELECT try($$SELECT projector_create('p', fold_columns => '{"n": "s.n + 1"}', targets => '{stock}')$$);
-SELECT try($$SELECT projector_create('p', statement => 'INSERT INTO stock SELECT tenant_id, aggregate_id FROM batch')$$);
 
 --
 -- handler

@@ -45,22 +45,25 @@ PG_FUNCTION_INFO_V1(projector_adopt);
 
 static PjStatement insert_projection = {
 	.sql = "INSERT INTO projector.projections (name, owner, kind, handler,"
-	" targets, event_types, mode, ordering, options, home, definition_hash,"
-	" search_path)"
-	" VALUES ($1, $2, 'handler', $3, $4, $5, $6, $7, $8, $9, $10, $11)"
-	" ON CONFLICT (name) DO NOTHING RETURNING projection_id",
+	" fold, fold_columns, statement, targets, key, event_types, mode,"
+	" ordering, options, home, definition_hash, search_path)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,"
+	" $15, $16) ON CONFLICT (name) DO NOTHING RETURNING projection_id",
 	.expect = SPI_OK_INSERT_RETURNING,
-	.nargs = 11,
-	.argtypes = {TEXTOID, TEXTOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID,
-	TEXTOID, TEXTOID, JSONBOID, TEXTOID, BYTEAOID, TEXTOID},
+	.nargs = 16,
+	.argtypes = {TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, JSONBOID,
+		TEXTOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID, TEXTOID, TEXTOID,
+	JSONBOID, TEXTOID, BYTEAOID, TEXTOID},
 };
 
 static PjStatement update_definition = {
-	.sql = "UPDATE projector.projections SET handler = $2, targets = $3,"
-	" event_types = $4, options = $5 WHERE projection_id = $1",
+	.sql = "UPDATE projector.projections SET handler = $2, fold = $3,"
+	" fold_columns = $4, statement = $5, targets = $6, event_types = $7,"
+	" options = $8 WHERE projection_id = $1",
 	.expect = SPI_OK_UPDATE,
-	.nargs = 5,
-	.argtypes = {INT4OID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID, JSONBOID},
+	.nargs = 8,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, JSONBOID, TEXTOID, TEXTARRAYOID,
+	TEXTARRAYOID, JSONBOID},
 };
 
 static PjStatement merge_options = {
@@ -222,8 +225,8 @@ effective_search_path(void)
 }
 
 /* Exactly one of the four must say what the projection does. */
-static const char *
-only_handler(FunctionCallInfo fcinfo)
+static void
+read_code(FunctionCallInfo fcinfo, PjDefinition *definition)
 {
 	int			given = 0;
 
@@ -234,28 +237,39 @@ only_handler(FunctionCallInfo fcinfo)
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("a projection needs exactly one of handler, fold, fold_columns and statement"),
 				errdetail("%d of them were given.", given));
-	if (PG_ARGISNULL(1))
-		ereport(ERROR,
-				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				errmsg("folds and statements are not supported by this version"),
-				errhint("Write a handler."));
-	return text_to_cstring(PG_GETARG_TEXT_PP(1));
+	if (!PG_ARGISNULL(1))
+	{
+		definition->kind = &pj_kind_handler;
+		definition->handler = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	}
+	else if (!PG_ARGISNULL(2))
+	{
+		definition->kind = &pj_kind_fold;
+		definition->fold = text_to_cstring(PG_GETARG_TEXT_PP(2));
+	}
+	else if (!PG_ARGISNULL(3))
+	{
+		definition->kind = &pj_kind_fold_columns;
+		definition->fold_columns = PG_GETARG_JSONB_P(3);
+	}
+	else
+	{
+		definition->kind = &pj_kind_statement;
+		definition->statement = text_to_cstring(PG_GETARG_TEXT_PP(4));
+	}
 }
 
 static void
 read_create_arguments(FunctionCallInfo fcinfo, PjDefinition *definition)
 {
+	memset(definition, 0, sizeof(*definition));
 	definition->name = pj_required_name(fcinfo, 0, "name");
-	definition->handler = only_handler(fcinfo);
+	read_code(fcinfo, definition);
 	definition->targets = pj_optional(fcinfo, 5);
-	if (strcmp(pj_required_name(fcinfo, 6, "key"), "aggregate_id") != 0)
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("key can be chosen for folds only"),
-				errhint("A handler finds its rows itself: leave key out."));
+	definition->key = pj_required_name(fcinfo, 6, "key");
 	definition->event_types = pj_optional(fcinfo, 7);
 	definition->mode = pj_mode(pj_required_name(fcinfo, 8, "mode"));
-	definition->ordering = PG_ARGISNULL(9) ? "aggregate" :
+	definition->ordering = PG_ARGISNULL(9) ? NULL :
 		text_to_cstring(PG_GETARG_TEXT_PP(9));
 	if (strcmp(pj_required_name(fcinfo, 10, "source"), "events") != 0)
 		ereport(ERROR,
@@ -266,29 +280,57 @@ read_create_arguments(FunctionCallInfo fcinfo, PjDefinition *definition)
 	definition->options = DatumGetJsonbP(pj_required(fcinfo, 11, "options"));
 }
 
+/* A parameter that may be null. */
+static void
+set_value(Datum *values, char *nulls, int i, Datum value)
+{
+	values[i] = value;
+	nulls[i] = value == 0 ? 'n' : ' ';
+}
+
+static void
+set_string(Datum *values, char *nulls, int i, const char *str)
+{
+	set_value(values, nulls, i, str ? CStringGetTextDatum(str) : 0);
+}
+
+/* The four of which one says what the projection does. */
+static void
+set_code(Datum *values, char *nulls, int i, const PjDefinition *definition)
+{
+	set_string(values, nulls, i, definition->handler);
+	set_string(values, nulls, i + 1, definition->fold);
+	set_value(values, nulls, i + 2, definition->fold_columns ?
+			  JsonbPGetDatum(definition->fold_columns) : 0);
+	set_string(values, nulls, i + 3, definition->statement);
+}
+
 static void
 insert_definition(const PjDefinition *definition, Oid owner,
 				  const char *search_path)
 {
-	Datum		values[11] = {
-		CStringGetTextDatum(definition->name),
-		CStringGetTextDatum(GetUserNameFromId(owner, false)),
-		CStringGetTextDatum(definition->handler),
-		definition->targets,
-		definition->event_types,
-		CStringGetTextDatum(pj_mode_names[definition->mode]),
-		CStringGetTextDatum(definition->ordering),
-		JsonbPGetDatum(definition->options),
-		CStringGetTextDatum(pj_home()),
-		PointerGetDatum(pj_definition_hash(definition)),
-		CStringGetTextDatum(search_path)
-	};
+	Datum		values[16];
+	char		nulls[] = "                ";
 	PjContext	saved;
 	bool		isnull;
 
+	set_string(values, nulls, 0, definition->name);
+	set_string(values, nulls, 1, GetUserNameFromId(owner, false));
+	set_string(values, nulls, 2, definition->kind->name);
+	set_code(values, nulls, 3, definition);
+	set_value(values, nulls, 7, definition->targets);
+	set_string(values, nulls, 8, definition->key);
+	set_value(values, nulls, 9, definition->event_types);
+	set_string(values, nulls, 10, pj_mode_names[definition->mode]);
+	set_string(values, nulls, 11, definition->ordering);
+	set_value(values, nulls, 12, JsonbPGetDatum(definition->options));
+	set_string(values, nulls, 13, pj_home());
+	set_value(values, nulls, 14,
+			  PointerGetDatum(pj_definition_hash(definition)));
+	set_string(values, nulls, 15, search_path);
+
 	pj_enter_internal(&saved);
-	if (pj_execute(&insert_projection, values,
-				   definition->event_types ? NULL : "    n      ") == 0)
+	if (pj_execute(&insert_projection, values, nulls) == 0)
 		ereport(ERROR,
 				errcode(ERRCODE_DUPLICATE_OBJECT),
 				errmsg("projection \"%s\" already exists", definition->name),
@@ -386,19 +428,44 @@ merged_options(Jsonb *old, JsonbValue *changes)
 	return merged;
 }
 
+static const char *
+json_string(JsonbValue *value, const char *name)
+{
+	if (value->type != jbvString)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("\"%s\" must be a string", name));
+	return pnstrdup(value->val.string.val, value->val.string.len);
+}
+
+/* What the projection does can be changed, but not in which way it says so. */
+static bool
+read_code_change(PjDefinition *definition, const char *name,
+				 JsonbValue *value)
+{
+	if (strcmp(name, definition->kind->name) != 0)
+		return false;
+	if (definition->kind == &pj_kind_handler)
+		definition->handler = json_string(value, name);
+	else if (definition->kind == &pj_kind_fold)
+		definition->fold = json_string(value, name);
+	else if (definition->kind == &pj_kind_statement)
+		definition->statement = json_string(value, name);
+	else if (value->type == jbvBinary)
+		definition->fold_columns = JsonbValueToJsonb(value);
+	else
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("\"%s\" must be a JSON object", name));
+	return true;
+}
+
 static void
 read_change(PjDefinition *definition, const char *name, JsonbValue *value)
 {
-	if (strcmp(name, "handler") == 0)
-	{
-		if (value->type != jbvString)
-			ereport(ERROR,
-					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					errmsg("\"handler\" must be a string"));
-		definition->handler = pnstrdup(value->val.string.val,
-									   value->val.string.len);
-	}
-	else if (strcmp(name, "targets") == 0)
+	if (read_code_change(definition, name, value))
+		return;
+	if (strcmp(name, "targets") == 0)
 		definition->targets = value->type == jbvNull ? (Datum) 0 :
 			json_text_array(value, name);
 	else if (strcmp(name, "event_types") == 0)
@@ -415,7 +482,8 @@ read_change(PjDefinition *definition, const char *name, JsonbValue *value)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("\"%s\" of a projection cannot be changed", name),
-				errhint("What can be changed is \"handler\", \"targets\", \"event_types\" and \"options\"."));
+				errhint("What can be changed is \"%s\", \"targets\", \"event_types\" and \"options\".",
+						definition->kind->name));
 }
 
 static void
@@ -448,7 +516,8 @@ projector_alter(PG_FUNCTION_ARGS)
 	PjProjection *projection;
 	PjDefinition definition;
 	Jsonb	   *changes;
-	Datum		values[5];
+	Datum		values[8];
+	char		nulls[] = "        ";
 	PjContext	saved;
 
 	pj_refuse_in_user_code("projector_alter");
@@ -459,8 +528,13 @@ projector_alter(PG_FUNCTION_ARGS)
 	definition = (PjDefinition)
 	{
 		.name = projection->name,
+			.kind = pj_kind(projection->kind),
 			.handler = projection->handler,
+			.fold = projection->fold,
+			.fold_columns = projection->fold_columns,
+			.statement = projection->statement,
 			.targets = projection->targets,
+			.key = projection->key,
 			.event_types = projection->event_types,
 			.mode = projection->mode,
 			.ordering = projection->ordering,
@@ -469,14 +543,13 @@ projector_alter(PG_FUNCTION_ARGS)
 	read_changes(&definition, changes);
 	pj_definition_check(&definition, pj_projection_owner(projection));
 
-	values[0] = Int32GetDatum(projection->id);
-	values[1] = CStringGetTextDatum(definition.handler);
-	values[2] = definition.targets;
-	values[3] = definition.event_types;
-	values[4] = JsonbPGetDatum(definition.options);
+	set_value(values, nulls, 0, Int32GetDatum(projection->id));
+	set_code(values, nulls, 1, &definition);
+	set_value(values, nulls, 5, definition.targets);
+	set_value(values, nulls, 6, definition.event_types);
+	set_value(values, nulls, 7, JsonbPGetDatum(definition.options));
 	pj_enter_internal(&saved);
-	update_registry(&update_definition, values,
-					definition.event_types ? NULL : "   n ");
+	update_registry(&update_definition, values, nulls);
 	if (definition.event_types)
 		pj_outbox_unsubscribe(projection->id, definition.event_types);
 	pj_failure_note_skips(projection);

@@ -55,7 +55,7 @@
 /* How often a batch is tried again that others get in the way of. */
 #define MAX_TRIES			3
 
-/* After two errors, events are applied in pieces of this size. */
+/* After two errors, events are applied in pieces of this size, at first. */
 #define PIECE_AFTER_ERRORS	50
 
 /* ---- what to apply ---- */
@@ -610,30 +610,60 @@ note_failed(PjBatch *batch, int i, ErrorData *error)
 
 /*
  * The events from "lo" on that may be applied next, up to the end of a run
- * of slices that were not cut, or of a piece.
+ * of slices that were not cut, but no more than "max".
  */
 static int
-next_run(const PjBatch *batch, int lo, int errors)
+next_run(const PjBatch *batch, int lo, int max)
 {
 	int			hi = lo;
 
-	while (hi < batch->nevents && hi < batch->slices[batch->slice_of[hi]].end &&
-		   (errors < 2 || hi - lo < PIECE_AFTER_ERRORS))
+	while (hi < batch->nevents &&
+		   hi < batch->slices[batch->slice_of[hi]].end && hi - lo < max)
 		hi++;
 	return hi;
 }
 
-/* Apply all slices; whatever fails ends its slice and no other. */
+/*
+ * Of the events from "lo" on, the one at *failed_at has failed.  Apply those
+ * before it, of which one may fail now.  Returns the error of the first that
+ * fails, whose place *failed_at becomes, or PJ_UNKNOWN.
+ */
+static ErrorData *
+apply_before(PjBatch *batch, int lo, ErrorData *error, int *failed_at)
+{
+	while (*failed_at > lo && !batch->apply->conflict)
+	{
+		int			hi = *failed_at;
+		ErrorData  *again = try_events(batch, lo, hi, failed_at);
+
+		if (again == NULL)
+		{
+			*failed_at = hi;
+			break;
+		}
+		error = again;
+		if (*failed_at == PJ_UNKNOWN && hi - lo == 1)
+			*failed_at = lo;
+	}
+	return error;
+}
+
+/*
+ * Apply all slices; whatever fails ends its slice and no other.  If it is not
+ * known which event failed, half as many are tried, until it is one.  After
+ * errors, pieces are small, and grow while all goes well.
+ */
 static void
 apply_slices(PjBatch *batch)
 {
 	int			errors = 0;
+	int			piece = batch->nevents;
 	int			lo = 0;
 
 	while (lo < batch->nevents && !batch->apply->conflict)
 	{
 		const PjSlice *slice = &batch->slices[batch->slice_of[lo]];
-		int			hi = next_run(batch, lo, errors);
+		int			hi = next_run(batch, lo, piece);
 		int			failed_at;
 		ErrorData  *error;
 
@@ -644,22 +674,24 @@ apply_slices(PjBatch *batch)
 		}
 
 		error = try_events(batch, lo, hi, &failed_at);
-		if (error)
-		{
-			ErrorData  *again;
-
-			/* apply what came before it; that may fail earlier now */
-			errors++;
-			hi = failed_at;
-			while (hi > lo && !batch->apply->conflict &&
-				   (again = try_events(batch, lo, hi, &failed_at)) != NULL)
-			{
-				error = again;
-				hi = failed_at;
-			}
-		}
+		if (error && failed_at == PJ_UNKNOWN && hi - lo == 1)
+			failed_at = lo;
+		if (error && failed_at != PJ_UNKNOWN)
+			error = apply_before(batch, lo, error, &failed_at);
 		if (batch->apply->conflict)
 			return;
+		if (error && failed_at == PJ_UNKNOWN)
+		{
+			piece = (hi - lo) / 2;
+			continue;
+		}
+		piece = Min(piece * 2, batch->nevents);
+		if (error)
+		{
+			hi = failed_at;
+			if (++errors > 1)
+				piece = Min(piece, PIECE_AFTER_ERRORS);
+		}
 		note_applied(batch, lo, hi);
 		lo = hi;
 		if (error)
@@ -712,7 +744,7 @@ apply_once(PjApply *apply)
 	PjBatch		batch = {
 		.apply = apply,
 		.projection = apply->pair->projection,
-		.kind = &pj_kind_handler,
+		.kind = pj_kind(apply->pair->projection->kind),
 		.tenant = TextDatumGetCString(apply->pair->tenant),
 		.by_log = apply->pair->projection->log_ordered,
 	};

@@ -35,7 +35,7 @@
 
 PG_FUNCTION_INFO_V1(projector_is_replay);
 
-static const PjUserCode *running = NULL;
+static PjUserCode *running = NULL;
 static ProcessUtility_hook_type next_process_utility = NULL;
 
 /* The owner of schema projector. */
@@ -101,7 +101,7 @@ pj_leave_internal(PjContext *saved)
 void
 pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg)
 {
-	const PjUserCode *outer = running;
+	PjUserCode *outer = running;
 	PjContext	saved;
 
 	GetUserIdAndSecContext(&saved.userid, &saved.sec_context);
@@ -133,6 +133,13 @@ Datum
 projector_is_replay(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_BOOL(running != NULL && running->replay);
+}
+
+/* The running code's next event is replayed, or not. */
+void
+pj_set_replay(bool replay)
+{
+	running->replay = replay;
 }
 
 /* The projection's code that is running, or NULL. */

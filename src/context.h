@@ -29,6 +29,7 @@ extern void pj_enter_internal(PjContext *saved);
 extern void pj_leave_internal(PjContext *saved);
 extern void pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg);
 extern const PjUserCode *pj_user_code(void);
+extern void pj_set_replay(bool replay);
 extern void pj_refuse_in_user_code(const char *function);
 extern void pj_require_read_committed(const char *function);
 extern void pj_context_init(void);

@@ -71,24 +71,57 @@ check_event_types(PjDefinition *definition)
 				errhint("Leave it out, or give null, to subscribe to all types."));
 }
 
+static bool
+is_fold(const PjDefinition *definition)
+{
+	return definition->kind == &pj_kind_fold ||
+		definition->kind == &pj_kind_fold_columns;
+}
+
+/* Is the key something else than the aggregate? */
+static bool
+is_other_key(const PjDefinition *definition)
+{
+	return strcmp(definition->key, "aggregate_id") != 0;
+}
+
+/* What the i'th target is needed for. */
+static PjTargetNeed
+target_need(const PjDefinition *definition, const PjOptions *options, int i)
+{
+	if (i > 0)
+		return PJ_NEEDS_NOTHING;
+	if (is_fold(definition))
+		return is_other_key(definition) ? PJ_NEEDS_LOG_FOLD : PJ_NEEDS_FOLD;
+	return strcmp(options->checkpoint, "check") == 0 ? PJ_NEEDS_CHECKPOINT :
+		PJ_NEEDS_NOTHING;
+}
+
 static void
 check_targets(PjDefinition *definition, const PjOptions *options, Oid owner)
 {
-	bool		checkpoint = strcmp(options->checkpoint, "check") == 0;
 	Datum	   *targets = NULL;
 	int			n = 0;
 
 	if (definition->targets)
 		n = check_elements(definition->targets, "targets", &targets);
-	if (checkpoint && n == 0)
+	if (n == 0 && target_need(definition, options, 0) == PJ_NEEDS_CHECKPOINT)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("option \"checkpoint\" needs a target"),
 				errhint("Name the table whose rows the handler stamps: targets => '{…}'."));
+	if (n != 1 && is_fold(definition))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("a fold has exactly one target"),
+				errdetail("%d were given.", n),
+				errhint("Name the table whose rows it makes: targets => '{…}'."));
 	for (int i = 0; i < n; i++)
 	{
 		char	   *qualified = pj_target_check(TextDatumGetCString(targets[i]),
-												owner, checkpoint && i == 0);
+												owner,
+												target_need(definition,
+															options, i));
 
 		targets[i] = CStringGetTextDatum(qualified);
 	}
@@ -96,6 +129,30 @@ check_targets(PjDefinition *definition, const PjOptions *options, Oid owner)
 
 	/* two names may turn out to be one table's */
 	(void) check_elements(definition->targets, "targets", &targets);
+}
+
+/* The key decides which orderings are possible. */
+static void
+check_ordering(PjDefinition *definition)
+{
+	static const char *const orderings[] = {"aggregate", "log", NULL};
+	bool		other_key = is_other_key(definition);
+
+	if (other_key && !is_fold(definition))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("key can be chosen for folds only"),
+				errhint("Handlers and statements find their rows themselves: leave key out."));
+	if (definition->ordering == NULL)
+		definition->ordering = other_key ? "log" : "aggregate";
+	definition->ordering = pj_choose(definition->ordering, orderings,
+									 "ordering");
+	if (other_key && strcmp(definition->ordering, "log") != 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("a fold whose key is not aggregate_id needs ordering \"log\""),
+				errdetail("Several aggregates meet in one row, and their order matters."),
+				errhint("Leave ordering out."));
 }
 
 /* Can a projection be applied in this way? */
@@ -148,19 +205,17 @@ check_on_error(const PjDefinition *definition, const PjOptions *options)
 void
 pj_definition_check(PjDefinition *definition, Oid owner)
 {
-	static const char *const orderings[] = {"aggregate", "log", NULL};
 	PjOptions	options;
 
 	check_name(definition->name);
-	definition->ordering = pj_choose(definition->ordering, orderings,
-									 "ordering");
+	check_ordering(definition);
 	pj_definition_check_mode(definition->name, definition->mode,
 							 definition->ordering);
 	check_event_types(definition);
 	pj_options_parse(definition->options, &options);
 	check_on_error(definition, &options);
 	check_targets(definition, &options, owner);
-	definition->handler = pj_kind_handler.check(definition->handler, owner);
+	definition->kind->check(definition, owner);
 }
 
 /* What the read model depends on. */
@@ -171,9 +226,8 @@ pj_definition_hash(const PjDefinition *definition)
 	text	   *image;
 
 	initStringInfo(&str);
-	appendStringInfo(&str, "%s\n%s\n%s", pj_kind_handler.name,
-					 definition->handler,
-					 pj_kind_handler.source_text(definition->handler));
+	appendStringInfo(&str, "%s\n%s", definition->kind->name,
+					 definition->kind->source_text(definition));
 	if (definition->event_types)
 		appendStringInfo(&str, "\n%s",
 						 OidOutputFunctionCall(F_ARRAY_OUT,

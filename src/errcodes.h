@@ -16,6 +16,8 @@
 #define ERRCODE_PJ_SEQUENCE_VIOLATION	MAKE_SQLSTATE('P','J','0','0','2')
 /* an event is not the one it claims to be: its payload's hash, or its id */
 #define ERRCODE_PJ_EVENT_MISMATCH		MAKE_SQLSTATE('P','J','0','0','3')
+/* a fold returned a row of another tenant or key */
+#define ERRCODE_PJ_ISOLATION			MAKE_SQLSTATE('P','J','0','0','4')
 /* some events of a batch are in the log already, some are not */
 #define ERRCODE_PJ_PARTIAL_BATCH		MAKE_SQLSTATE('P','J','0','0','6')
 /* an event that should be in the source is not */

@@ -9,6 +9,26 @@
 
 #include "projection.h"
 
+/* A definition as given, and, once checked, as it goes into the registry. */
+typedef struct PjDefinition
+{
+	const char *name;
+	const struct PjKind *kind;
+	const char *handler;		/* one of these four, according to kind */
+	const char *fold;
+	Jsonb	   *fold_columns;
+	const char *statement;
+	Datum		targets;		/* text[]; 0 if none */
+	const char *key;
+	Datum		event_types;	/* text[]; 0 for all */
+	PjMode		mode;
+	const char *ordering;		/* NULL: as the kind needs it */
+	Jsonb	   *options;
+} PjDefinition;
+
+/* Which event failed is not known; it is found by trying fewer of them. */
+#define PJ_UNKNOWN (-1)
+
 /* Events for a projection's code to apply. */
 typedef struct PjWork
 {
@@ -17,7 +37,7 @@ typedef struct PjWork
 	PjEvent *const *events;
 	int			lo;				/* the first */
 	int			hi;				/* behind the last */
-	volatile int at;			/* the one being applied */
+	volatile int at;			/* the one being applied, or PJ_UNKNOWN */
 } PjWork;
 
 typedef struct PjKind
@@ -26,13 +46,13 @@ typedef struct PjKind
 
 	/*
 	 * Find out whether a definition can work, with names resolved by the
-	 * caller's search_path and rights checked for the owner, and return the
-	 * code's name, qualified and quoted.
+	 * caller's search_path and rights checked for the owner, and replace
+	 * names by qualified and quoted ones.  The targets have been checked.
 	 */
-	char	   *(*check) (const char *code, Oid owner);
+	void		(*check) (PjDefinition *definition, Oid owner);
 
 	/* The text whose change makes the read model stale. */
-	char	   *(*source_text) (const char *code);
+	char	   *(*source_text) (const PjDefinition *definition);
 
 	/*
 	 * Apply events in order, except those that are skipped; on error
@@ -42,5 +62,12 @@ typedef struct PjKind
 } PjKind;
 
 extern const PjKind pj_kind_handler;
+extern const PjKind pj_kind_fold;
+extern const PjKind pj_kind_fold_columns;
+extern const PjKind pj_kind_statement;
+
+extern const PjKind *pj_kind(const char *name);
+extern void pj_kind_run(PjWork *work, void (*body) (void *), void *arg);
+extern int	pj_kind_timeout(const PjProjection *projection);
 
 #endif							/* PJ_KIND_H */

@@ -10,33 +10,24 @@
 #include "compat.h"
 
 #include "access/xact.h"
-#include "catalog/namespace.h"
-#include "catalog/pg_namespace.h"
-#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "nodes/pg_list.h"
-#include "parser/parse_func.h"
 #include "pgstat.h"
-#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/hsearch.h"
-#include "utils/inval.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "utils/syscache.h"
 #include "utils/typcache.h"
 #include "utils/uuid.h"
 
 #include "context.h"
 #include "deadline.h"
 #include "errcodes.h"
+#include "function.h"
 #include "kind.h"
-#include "shmem.h"
 #include "target.h"
 
 /*
@@ -58,7 +49,6 @@ typedef struct HandlerBatch
 {
 	const PjProjection *projection;
 	PjWork	   *work;
-	PjUserCode *code;
 	KeptCode   *kept;
 	FmgrInfo	function;
 	TupleDesc	event_desc;
@@ -67,13 +57,6 @@ typedef struct HandlerBatch
 } HandlerBatch;
 
 static HTAB *kept_codes = NULL;
-static uint64 code_generation = 0;
-
-static void
-code_changed(Datum arg, int cacheid, uint32 hashvalue)
-{
-	code_generation++;
-}
 
 static KeptCode *
 kept_code(const PjProjection *projection)
@@ -87,10 +70,6 @@ kept_code(const PjProjection *projection)
 
 		kept_codes = hash_create("projector handlers", 16, &ctl,
 								 HASH_ELEM | HASH_BLOBS);
-		CacheRegisterSyscacheCallback(PROCOID, code_changed, (Datum) 0);
-		CacheRegisterSyscacheCallback(NAMESPACEOID, code_changed, (Datum) 0);
-		CacheRegisterSyscacheCallback(AUTHOID, code_changed, (Datum) 0);
-		CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, code_changed, (Datum) 0);
 	}
 	kept = hash_search(kept_codes, &projection->id, HASH_ENTER, &found);
 	if (!found)
@@ -106,122 +85,55 @@ kept_code(const PjProjection *projection)
 	return kept;
 }
 
-static Oid
-event_type_oid(void)
+static PjSignature
+handler_signature(void)
 {
-	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
-						   CStringGetDatum("event"),
-						   ObjectIdGetDatum(get_namespace_oid("projector",
-															  false)));
-}
-
-static Oid
-lookup_handler(const char *name)
-{
-	Oid			argtype = event_type_oid();
-
-	return LookupFuncName(pj_parse_name(name, "handler"), 1, &argtype, true);
-}
-
-/* A function of that name exists, but takes or returns something else. */
-static void
-refuse_signature(const char *name, const char *detail)
-{
-	ereport(ERROR,
-			errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
-			errmsg("function %s cannot be a handler", name),
-			errdetail("%s", detail),
-			errhint("A handler is a function %s(e projector.event) RETURNS void.",
-					name));
+	return (PjSignature)
+	{
+		.what = "handler",
+			.nargs = 1,
+			.argtypes = {pj_event_type_oid()},
+			.rettype = VOIDOID,
+			.arguments = "e projector.event",
+			.result = "void",
+	};
 }
 
 static void
-refuse_missing(const char *name)
+handler_check(PjDefinition *definition, Oid owner)
 {
-	if (FuncnameGetCandidates(pj_parse_name(name, "handler"), -1, NIL,
-							  false, false, false, true) != NULL)
-		refuse_signature(name, "No function of that name takes one argument of type projector.event.");
-	ereport(ERROR,
-			errcode(ERRCODE_UNDEFINED_FUNCTION),
-			errmsg("function %s(projector.event) does not exist", name),
-			errhint("Create the function, or name another one: handler => 'schema.name'."));
-}
+	PjSignature signature = handler_signature();
 
-/* Find a handler by name, and check that its owner may call it. */
-static Oid
-find_handler(const char *name, Oid owner)
-{
-	Oid			oid = lookup_handler(name);
-	HeapTuple	tuple;
-	Form_pg_proc proc;
-
-	if (!OidIsValid(oid))
-		refuse_missing(name);
-	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for function %u", oid);
-	proc = (Form_pg_proc) GETSTRUCT(tuple);
-	if (proc->prokind != PROKIND_FUNCTION)
-		refuse_signature(name, "It is a procedure, an aggregate or a window function.");
-	if (proc->prorettype != VOIDOID || proc->proretset)
-		refuse_signature(name, "It does not return void.");
-	ReleaseSysCache(tuple);
-
-	if (pg_proc_aclcheck(oid, owner, ACL_EXECUTE) != ACLCHECK_OK)
-		ereport(ERROR,
-				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				errmsg("\"%s\" may not execute function %s",
-					   GetUserNameFromId(owner, false), name),
-				errhint("The projection's owner needs EXECUTE on its handler."));
-	return oid;
+	definition->handler =
+		pj_function_name(pj_function_find(&signature, definition->handler,
+										  owner));
 }
 
 static char *
-handler_check(const char *code, Oid owner)
+handler_source_text(const PjDefinition *definition)
 {
-	Oid			oid = find_handler(code, owner);
+	PjSignature signature = handler_signature();
 
-	return quote_qualified_identifier(get_namespace_name(get_func_namespace(oid)),
-									  get_func_name(oid));
-}
-
-static char *
-handler_source_text(const char *code)
-{
-	Oid			oid = lookup_handler(code);
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
-	char	   *body = "";
-	bool		isnull;
-	Datum		prosrc;
-
-	if (!HeapTupleIsValid(tuple))
-		return body;
-
-	/* LANGUAGE sql with a body in SQL syntax keeps it in another column */
-	prosrc = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosqlbody, &isnull);
-	if (isnull)
-		prosrc = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &isnull);
-	if (!isnull)
-		body = TextDatumGetCString(prosrc);
-	ReleaseSysCache(tuple);
-
-	return body;
+	return psprintf("%s\n%s", definition->handler,
+					pj_function_source(&signature, definition->handler));
 }
 
 /* The projection's function, looked up again if anything has changed. */
 static Oid
-current_handler(const PjProjection *projection, KeptCode *kept, Oid owner)
+current_handler(const PjProjection *projection, KeptCode *kept)
 {
-	uint64		generation = code_generation;
+	uint64		generation = pj_code_generation();
 
 	if (!OidIsValid(kept->function) || kept->generation != generation)
 	{
+		PjSignature signature = handler_signature();
 		PjContext	saved;
 
 		/* whoever appends need not have rights on the handler's schema */
 		kept->function = InvalidOid;
 		pj_enter_internal(&saved);
-		kept->function = find_handler(projection->handler, owner);
+		kept->function = pj_function_find(&signature, projection->handler,
+										  pj_projection_owner(projection));
 		pj_leave_internal(&saved);
 		kept->generation = generation;
 	}
@@ -308,20 +220,6 @@ call_handler(HandlerBatch *batch, const PjEvent *event)
 	pgstat_end_function_usage(&usage, true);
 }
 
-static void
-describe_event(void *arg)
-{
-	HandlerBatch *batch = arg;
-	const PjEvent *event = batch->work->events[batch->work->at];
-
-	errcontext("projection \"%s\", event %lld (%s) of aggregate \"%s\" of tenant \"%s\"",
-			   batch->projection->name,
-			   (long long) pj_event_sequence(event),
-			   TextDatumGetCString(pj_event_type(event)),
-			   TextDatumGetCString(pj_event_aggregate(event)),
-			   TextDatumGetCString(pj_event_tenant(event)));
-}
-
 /* The part of a batch that runs as the projection's owner. */
 static void
 call_for_each(void *arg)
@@ -351,7 +249,7 @@ call_for_each(void *arg)
 		work->at = i;
 		if (work->events[i]->skipped)
 			continue;
-		batch->code->replay = work->events[i]->replay;
+		pj_set_replay(work->events[i]->replay);
 		CHECK_FOR_INTERRUPTS();
 		CommandCounterIncrement();
 		UpdateActiveSnapshotCommandId();
@@ -381,26 +279,13 @@ static void
 handler_apply(PjWork *work)
 {
 	const PjProjection *projection = work->projection;
-	PjUserCode	code = {
-		.projection = projection->name,
-		.search_path = projection->search_path,
-		.tenant = work->tenant,
-		.may_append = projection->options.may_append,
-	};
-	HandlerBatch batch = {projection, work, &code, kept_code(projection)};
-	ErrorContextCallback callback = {error_context_stack, describe_event,
-	&batch};
+	HandlerBatch batch = {projection, work, kept_code(projection),
+	.timeout_ms = pj_kind_timeout(projection)};
 
-	error_context_stack = &callback;
-	if (pj_is_worker())
-		batch.timeout_ms = Max(projection->options.timeout / 1000, 1);
-	code.owner = pj_projection_owner(projection);
-	fmgr_info(current_handler(projection, batch.kept, code.owner),
-			  &batch.function);
-	batch.event_desc = lookup_rowtype_tupdesc(event_type_oid(), -1);
-	pj_run_user_code(&code, call_for_each, &batch);
+	fmgr_info(current_handler(projection, batch.kept), &batch.function);
+	batch.event_desc = lookup_rowtype_tupdesc(pj_event_type_oid(), -1);
+	pj_kind_run(work, call_for_each, &batch);
 	ReleaseTupleDesc(batch.event_desc);
-	error_context_stack = callback.previous;
 }
 
 const PjKind pj_kind_handler = {

@@ -156,6 +156,11 @@ read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
 	p->owner = text_column(Anum_owner);
 	p->kind = text_column(Anum_kind);
 	p->handler = text_column(Anum_handler);
+	p->fold = text_column(Anum_fold);
+	if (!nulls[Anum_fold_columns - 1])
+		p->fold_columns = DatumGetJsonbPCopy(columns[Anum_fold_columns - 1]);
+	p->statement = text_column(Anum_statement);
+	p->key = text_column(Anum_key);
 	p->targets = PointerGetDatum(DatumGetArrayTypePCopy(columns[Anum_targets - 1]));
 	if (!nulls[Anum_event_types - 1])
 	{

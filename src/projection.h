@@ -29,8 +29,13 @@ typedef struct PjProjection
 	const char *name;
 	const char *owner;
 	const char *kind;
-	const char *handler;		/* schema-qualified and quoted, or NULL */
+	const char *handler;		/* one of these four, according to kind; names
+								 * are schema-qualified and quoted */
+	const char *fold;
+	Jsonb	   *fold_columns;
+	const char *statement;
 	Datum		targets;		/* text[], the names likewise */
+	const char *key;
 	Datum		event_types;	/* text[], or 0 for all */
 	Datum	   *types;			/* the same, taken apart */
 	int			ntypes;

@@ -81,7 +81,7 @@ try_events(void *arg)
 {
 	Trial	   *trial = arg;
 
-	pj_kind_handler.apply(&trial->work);
+	pj_kind(trial->work.projection->kind)->apply(&trial->work);
 	return false;
 }
 
@@ -115,27 +115,67 @@ note_results(Trial *trial, int lo, int hi, ErrorData *error)
 	}
 }
 
+/* Try an aggregate's first n events.  On error, work.at may be PJ_UNKNOWN. */
+static ErrorData *
+try_first(Trial *trial, int n)
+{
+	ErrorData  *error = NULL;
+	bool		kept;
+
+	trial->work.hi = n;
+	trial->work.at = 0;
+	pj_deadline_begin(0);
+	if (n > 0)
+		error = pj_subtransaction(try_events, trial, &kept);
+	if (error && !pj_failure_swallowed(error))
+		ReThrowError(error);
+	return error;
+}
+
+/* All n events together fail: find the first that does. */
+static ErrorData *
+find_failing(Trial *trial, int n, ErrorData *error)
+{
+	int			works = 0;		/* so many do not fail */
+	int			fails = n;		/* so many do */
+
+	while (trial->work.at == PJ_UNKNOWN && fails - works > 1)
+	{
+		int			middle = works + (fails - works) / 2;
+		ErrorData  *found = try_first(trial, middle);
+
+		if (found == NULL)
+		{
+			works = middle;
+			trial->work.at = PJ_UNKNOWN;
+			continue;
+		}
+		fails = middle;
+		error = found;
+	}
+	if (trial->work.at == PJ_UNKNOWN)
+		trial->work.at = fails - 1;
+	return error;
+}
+
 /* Try the aggregate of items lo .. hi - 1. */
 static void
 try_aggregate(Trial *trial, PjRange *range, int lo, int hi)
 {
-	ErrorData  *error = NULL;
+	ErrorData  *error;
 	PjEvent   **events;
 	int			n = load_events(trial, range, &events);
-	bool		kept;
 
 	trial->work = (PjWork)
 	{
 		.projection = trial->pair->projection,
 			.tenant = TextDatumGetCString(trial->pair->tenant),
 			.events = events,
-			.hi = n,
 	};
-	pj_deadline_begin(0);
-	if (n > 0)
-		error = pj_subtransaction(try_events, trial, &kept);
-	if (error && !pj_failure_swallowed(error))
-		ReThrowError(error);
+	error = try_first(trial, n);
+	if (error)
+		error = find_failing(trial, n, error);
+	trial->work.hi = n;
 	note_results(trial, lo, hi, error);
 }
 

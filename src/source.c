@@ -17,6 +17,8 @@
 #include "access/tableam.h"
 #include "access/transam.h"
 #include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -27,6 +29,7 @@
 #include "utils/jsonb.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #include "utils/uuid.h"
 
 #include "context.h"
@@ -161,6 +164,16 @@ static PjStatement select_last_log_seq = {
 	" FROM projector.events_log_seq_seq",
 	.expect = SPI_OK_SELECT,
 };
+
+/* Type projector.event. */
+Oid
+pj_event_type_oid(void)
+{
+	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
+						   CStringGetDatum("event"),
+						   ObjectIdGetDatum(get_namespace_oid("projector",
+															  false)));
+}
 
 Oid
 pj_source_relid(void)
@@ -337,7 +350,7 @@ is_wanted(HeapTuple tuple, TupleDesc desc, const EventList *list)
 
 /* Add what a scan of one aggregate finds, at most "max" of the wanted types. */
 static void
-collect_events(PjFetch *fetch, EventList *list, int max)
+collect_events(PjFetch *fetch, EventList *list, int max, int range)
 {
 	TupleDesc	desc = RelationGetDescr(fetch->heap);
 	HeapTuple	tuple;
@@ -351,7 +364,8 @@ collect_events(PjFetch *fetch, EventList *list, int max)
 			list->events = repalloc(list->events,
 									sizeof(PjEvent) * (list->room *= 2));
 		event_from_tuple(heap_copytuple(tuple), desc,
-						 &list->events[list->count++]);
+						 &list->events[list->count]);
+		list->events[list->count++].range = range;
 		max--;
 	}
 }
@@ -384,7 +398,7 @@ pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
 			pj_fetch_begin(&fetch, &events_table, snapshot, 4, keys);
 		else
 			pj_fetch_again(&fetch, 4, keys);
-		collect_events(&fetch, &list, ranges[i].max);
+		collect_events(&fetch, &list, ranges[i].max, i);
 	}
 	if (nranges > 0)
 		pj_fetch_end(&fetch);

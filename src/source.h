@@ -94,6 +94,7 @@ extern void pj_events_sort(PjEvent *events, int n);
 extern void pj_events_sort_by_log(PjEvent *events, int n);
 extern int	pj_events_ranges(PjEvent *events, int n, PjRange **ranges);
 
+extern Oid	pj_event_type_oid(void);
 extern Oid	pj_source_relid(void);
 extern Size pj_source_event(TupleTableSlot *slot, PjEvent *event);
 extern bool pj_source_position(Datum tenant, Datum aggregate,

@@ -111,6 +111,31 @@ key_column(Oid relid)
 }
 
 static void
+check_column_type(Relation rel, const char *column, Oid type, const char *why)
+{
+	check_column(rel, column, why);
+	if (get_atttype(RelationGetRelid(rel),
+					get_attnum(RelationGetRelid(rel), column)) != type)
+		ereport(ERROR,
+				errcode(ERRCODE_DATATYPE_MISMATCH),
+				errmsg("column \"%s\" of target table \"%s\" is not of type %s",
+					   column, RelationGetRelationName(rel),
+					   format_type_be(type)),
+				errhint("%s", why));
+}
+
+static void
+check_key(Relation rel, const char *why)
+{
+	if (key_column(RelationGetRelid(rel)) == NULL)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_TABLE_DEFINITION),
+				errmsg("primary key of target table \"%s\" is not of the form (tenant_id, key)",
+					   RelationGetRelationName(rel)),
+				errhint("%s", why));
+}
+
+static void
 check_checkpoint(Relation rel)
 {
 	static const char why[] =
@@ -118,12 +143,28 @@ check_checkpoint(Relation rel)
 
 	check_column(rel, "last_event_id", why);
 	check_column(rel, "last_event_version", why);
-	if (key_column(RelationGetRelid(rel)) == NULL)
+	check_key(rel, "Option \"checkpoint\" finds the row of an aggregate by tenant_id and one key column.");
+}
+
+/* What the runtime needs to keep the rows itself. */
+static void
+check_fold(Relation rel, bool several)
+{
+	static const char why[] =
+		"A fold's target has the columns last_event_id uuid and last_event_version bigint, which the runtime fills in.";
+
+	if (rel->rd_rel->relkind != RELKIND_RELATION)
 		ereport(ERROR,
-				errcode(ERRCODE_INVALID_TABLE_DEFINITION),
-				errmsg("primary key of target table \"%s\" is not of the form (tenant_id, key)",
+				errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				errmsg("target table \"%s\" of a fold is partitioned",
 					   RelationGetRelationName(rel)),
-				errhint("Option \"checkpoint\" finds the row of an aggregate by tenant_id and one key column."));
+				errhint("Use an ordinary table, or write a handler."));
+	check_key(rel, "A fold finds its row by tenant_id and one key column.");
+	check_column_type(rel, "last_event_id", UUIDOID, why);
+	check_column_type(rel, "last_event_version", INT8OID, why);
+	if (several)
+		check_column_type(rel, "last_log_seq", INT8OID,
+						  "If key is not the aggregate, a fold's target needs last_log_seq bigint too: several aggregates meet in one row.");
 }
 
 /* Take a name apart that may be qualified and quoted. */
@@ -152,11 +193,10 @@ parse_table(const char *name)
 
 /*
  * Check that a table can be a projection's target, and return its name,
- * qualified and quoted.  "checkpoint" asks for the columns and the key that
- * option needs.
+ * qualified and quoted.
  */
 char *
-pj_target_check(const char *name, Oid owner, bool checkpoint)
+pj_target_check(const char *name, Oid owner, PjTargetNeed need)
 {
 	RangeVar   *rv = parse_table(name);
 	Oid			relid = RangeVarGetRelid(rv, AccessShareLock, true);
@@ -174,8 +214,10 @@ pj_target_check(const char *name, Oid owner, bool checkpoint)
 	check_column(rel, "tenant_id",
 				 "Every row of a read model belongs to a tenant.");
 	check_no_deferred(rel);
-	if (checkpoint)
+	if (need == PJ_NEEDS_CHECKPOINT)
 		check_checkpoint(rel);
+	if (need == PJ_NEEDS_FOLD || need == PJ_NEEDS_LOG_FOLD)
+		check_fold(rel, need == PJ_NEEDS_LOG_FOLD);
 	qualified = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
 										   RelationGetRelationName(rel));
 	table_close(rel, NoLock);
@@ -191,6 +233,51 @@ column_type(Oid relid, const char *column)
 								-1, FORMAT_TYPE_TYPEMOD_GIVEN);
 }
 
+static char *
+target_name(const PjProjection *projection, int i)
+{
+	Datum	   *names;
+	int			n;
+
+	deconstruct_array(DatumGetArrayTypeP(projection->targets), TEXTOID, -1,
+					  false, TYPALIGN_INT, &names, NULL, &n);
+	return TextDatumGetCString(names[i]);
+}
+
+static void
+refuse_altered(const PjProjection *projection, const char *table)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_UNDEFINED_TABLE),
+			errmsg("target table %s of projection \"%s\" has been dropped or altered",
+				   table, projection->name),
+			errhint("Restore it, or change the projection with projector_alter."));
+}
+
+/* A projection's i'th target, counted from 0; an error if it is gone. */
+Oid
+pj_target_oid(const PjProjection *projection, int i)
+{
+	char	   *table = target_name(projection, i);
+	Oid			relid = RangeVarGetRelid(parse_table(table), AccessShareLock,
+										 true);
+
+	if (!OidIsValid(relid))
+		refuse_altered(projection, table);
+	return relid;
+}
+
+/* The column that identifies a fold's row within its tenant. */
+char *
+pj_target_key(Relation rel)
+{
+	char	   *column = key_column(RelationGetRelid(rel));
+
+	if (column == NULL)
+		check_key(rel, "A fold finds its row by tenant_id and one key column.");
+	return column;
+}
+
 /*
  * The query that reads the checkpoint of the row for ($1 tenant, $2 key) of
  * the projection's first target.
@@ -198,24 +285,12 @@ column_type(Oid relid, const char *column)
 char *
 pj_target_checkpoint_query(const PjProjection *projection)
 {
-	Datum	   *names;
-	int			n;
-	char	   *table;
-	char	   *key;
-	Oid			relid;
+	char	   *table = target_name(projection, 0);
+	Oid			relid = pj_target_oid(projection, 0);
+	char	   *key = key_column(relid);
 
-	deconstruct_array(DatumGetArrayTypeP(projection->targets), TEXTOID, -1,
-					  false, TYPALIGN_INT, &names, NULL, &n);
-	table = TextDatumGetCString(names[0]);
-	relid = RangeVarGetRelid(parse_table(table), AccessShareLock, true);
-	key = OidIsValid(relid) ? key_column(relid) : NULL;
 	if (key == NULL)
-		ereport(ERROR,
-				errcode(ERRCODE_UNDEFINED_TABLE),
-				errmsg("target table %s of projection \"%s\" has been dropped or altered",
-					   table, projection->name),
-				errhint("Restore it, or change the projection with projector_alter."));
-
+		refuse_altered(projection, table);
 	return psprintf("SELECT last_event_version::bigint, last_event_id::uuid"
 					" FROM %s WHERE tenant_id = $1::%s AND %s = $2::%s",
 					table,

@@ -7,11 +7,23 @@
 
 #include "compat.h"
 #include "nodes/pg_list.h"
+#include "utils/relcache.h"
 
 #include "projection.h"
 
 extern List *pj_parse_name(const char *name, const char *what);
-extern char *pj_target_check(const char *name, Oid owner, bool checkpoint);
+/* What is asked of a target besides a column tenant_id. */
+typedef enum PjTargetNeed
+{
+	PJ_NEEDS_NOTHING,
+	PJ_NEEDS_CHECKPOINT,		/* of option "checkpoint" */
+	PJ_NEEDS_FOLD,				/* that is kept by the runtime */
+	PJ_NEEDS_LOG_FOLD			/* likewise, several aggregates in one row */
+} PjTargetNeed;
+
+extern char *pj_target_check(const char *name, Oid owner, PjTargetNeed need);
+extern Oid	pj_target_oid(const PjProjection *projection, int i);
+extern char *pj_target_key(Relation rel);
 extern char *pj_target_checkpoint_query(const PjProjection *projection);
 
 #endif							/* PJ_TARGET_H */

@@ -1,0 +1,301 @@
+/*
+ * foldcode.c
+ *	  SQL expressions over events and rows: "fold_columns", with the row so
+ *	  far as "s" and the event as "e", and "key", over the event's columns.
+ *
+ * They are parsed like expressions of generated columns, which they are much
+ * like: of this row and this event alone, without subqueries, aggregates or
+ * sets.  Then they are compiled by the executor, so that applying an event
+ * needs no call of a function and no query.
+ *
+ * The caller has become the projection's owner, with its search_path.
+ */
+#include "compat.h"
+
+#include "access/relation.h"
+#include "catalog/pg_type.h"
+#include "executor/executor.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "parser/parse_coerce.h"
+#include "parser/parse_collate.h"
+#include "parser/parse_expr.h"
+#include "parser/parse_relation.h"
+#include "parser/parser.h"
+#include "rewrite/rewriteHandler.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/typcache.h"
+
+#include "foldcode.h"
+#include "target.h"
+
+/* What an expression may refer to. */
+typedef struct Scope
+{
+	ParseState *pstate;
+	int			row;			/* range table index of "s", or 0 */
+	int			event;			/* of "e" */
+	const char *what;			/* for errors: what the expression is of */
+} Scope;
+
+/* ---- parsing ---- */
+
+static void
+describe_expression(void *arg)
+{
+	errcontext("expression for %s", ((Scope *) arg)->what);
+}
+
+static void
+refuse_expression(const char *detail)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_SYNTAX_ERROR),
+			errmsg("not an expression"),
+			errdetail("%s", detail));
+}
+
+/* The one expression that a string consists of. */
+static Node *
+parse_string(const char *str)
+{
+	List	   *parsed = raw_parser(str, RAW_PARSE_PLPGSQL_EXPR);
+	SelectStmt *select = castNode(SelectStmt,
+								  linitial_node(RawStmt, parsed)->stmt);
+
+	if (list_length(parsed) != 1 || list_length(select->targetList) != 1)
+		refuse_expression("There must be exactly one.");
+	if (select->fromClause || select->whereClause || select->groupClause ||
+		select->havingClause || select->windowClause || select->sortClause ||
+		select->limitOffset || select->limitCount || select->distinctClause ||
+		select->lockingClause || select->op != SETOP_NONE ||
+		linitial_node(ResTarget, select->targetList)->name != NULL)
+		refuse_expression("It reads like a query.");
+	return linitial_node(ResTarget, select->targetList)->val;
+}
+
+static int
+add_relation(ParseState *pstate, Relation rel, const char *alias,
+			 bool unqualified)
+{
+	ParseNamespaceItem *item;
+
+	item = addRangeTableEntryForRelation(pstate, rel, AccessShareLock,
+										 makeAlias(alias, NIL), false, false);
+	addNSItemToQuery(pstate, item, false, true, unqualified);
+	return item->p_rtindex;
+}
+
+/* "s" comes from one slot, "e" from the other. */
+static Node *
+place_vars(Node *node, void *arg)
+{
+	Scope	   *scope = arg;
+
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Var))
+	{
+		Var		   *var = copyObject((Var *) node);
+
+		if (var->varattno < 0)
+			ereport(ERROR,
+					errcode(ERRCODE_INVALID_COLUMN_REFERENCE),
+					errmsg("system columns cannot be used here"));
+		var->varno = var->varno == scope->event ? INNER_VAR : OUTER_VAR;
+		return (Node *) var;
+	}
+	return expression_tree_mutator(node, place_vars, arg);
+}
+
+/* Parse an expression of some type, as an assignment would. */
+static Expr *
+parse_expression(Scope *scope, const char *str, Oid type, int32 typmod)
+{
+	Node	   *expr = transformExpr(scope->pstate, parse_string(str),
+									 EXPR_KIND_GENERATED_COLUMN);
+	Oid			given = exprType(expr);
+	Node	   *coerced = coerce_to_target_type(scope->pstate, expr, given,
+												type, typmod,
+												COERCION_ASSIGNMENT,
+												COERCE_IMPLICIT_CAST, -1);
+
+	if (coerced == NULL)
+		ereport(ERROR,
+				errcode(ERRCODE_DATATYPE_MISMATCH),
+				errmsg("expression is of type %s, but %s is of type %s",
+					   format_type_be(given), scope->what,
+					   format_type_be(type)),
+				errhint("Cast it."));
+	assign_expr_collations(scope->pstate, coerced);
+	if (contain_volatile_functions(coerced))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
+				errmsg("expression for %s is volatile", scope->what),
+				errdetail("The same events must always give the same rows."),
+				errhint("Take what changes, such as the time, from the event."));
+	return expression_planner((Expr *) place_vars(coerced, scope));
+}
+
+static ExprState *
+compile_expression(Scope *scope, const char *str, Form_pg_attribute attribute)
+{
+	ErrorContextCallback callback = {error_context_stack, describe_expression,
+	scope};
+	ExprState  *state;
+
+	error_context_stack = &callback;
+	state = ExecInitExpr(parse_expression(scope, str, attribute->atttypid,
+										  attribute->atttypmod), NULL);
+	error_context_stack = callback.previous;
+	return state;
+}
+
+/* ---- columns ---- */
+
+static void
+check_column(Relation target, const char *name, AttrNumber attno,
+			 const char *key)
+{
+	static const char *const own[] = {"tenant_id", "last_event_id",
+	"last_event_version", "last_log_seq"};
+
+	if (attno <= 0)
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_COLUMN),
+				errmsg("target table \"%s\" has no column \"%s\"",
+					   RelationGetRelationName(target), name));
+	for (int i = 0; i < lengthof(own); i++)
+		if (strcmp(name, own[i]) == 0)
+			key = name;
+	if (strcmp(name, key) == 0 ||
+		TupleDescAttr(RelationGetDescr(target), attno - 1)->attgenerated)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("fold_columns must not name column \"%s\"", name),
+				errdetail("It is filled in by itself."));
+}
+
+static void
+compile_columns(PjFoldCode *code, Scope *scope, Relation target,
+				Jsonb *fold_columns)
+{
+	TupleDesc	desc = RelationGetDescr(target);
+	char	   *key = pj_target_key(target);
+	JsonbIterator *it = JsonbIteratorInit(&fold_columns->root);
+	JsonbValue	value;
+	JsonbIteratorToken token;
+
+	code->attnos = palloc(sizeof(AttrNumber) * desc->natts);
+	code->columns = palloc(sizeof(ExprState *) * desc->natts);
+	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
+	{
+		char	   *name;
+		AttrNumber	attno;
+
+		if (token != WJB_KEY)
+			continue;
+		name = pnstrdup(value.val.string.val, value.val.string.len);
+		attno = get_attnum(RelationGetRelid(target), name);
+		check_column(target, name, attno, key);
+		(void) JsonbIteratorNext(&it, &value, true);
+		if (value.type != jbvString)
+			ereport(ERROR,
+					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("fold_columns must have an expression in quotes for column \"%s\"",
+						   name));
+		scope->what = psprintf("column \"%s\"", name);
+		code->attnos[code->ncolumns] = attno;
+		code->columns[code->ncolumns++] =
+			compile_expression(scope, pnstrdup(value.val.string.val,
+											   value.val.string.len),
+							   TupleDescAttr(desc, attno - 1));
+	}
+}
+
+/* What a new row starts from. */
+static void
+compile_defaults(PjFoldCode *code, Relation target)
+{
+	TupleDesc	desc = RelationGetDescr(target);
+
+	code->defaults = palloc0(sizeof(ExprState *) * desc->natts);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Node	   *expr;
+
+		if (TupleDescAttr(desc, i)->attisdropped ||
+			TupleDescAttr(desc, i)->attgenerated)
+			continue;
+		expr = build_column_default(target, i + 1);
+		if (expr)
+			code->defaults[i] = ExecInitExpr(expression_planner((Expr *) expr),
+											 NULL);
+	}
+}
+
+/* ---- all of it ---- */
+
+static void
+compile_key(PjFoldCode *code, Relation event_type, Relation target,
+			const char *key)
+{
+	AttrNumber	attno = get_attnum(RelationGetRelid(target),
+								   pj_target_key(target));
+	Scope		scope = {.pstate = make_parsestate(NULL),.what = "key"};
+
+	scope.event = add_relation(scope.pstate, event_type, "e", true);
+	code->key = compile_expression(&scope, key,
+								   TupleDescAttr(RelationGetDescr(target),
+												 attno - 1));
+	free_parsestate(scope.pstate);
+}
+
+/*
+ * Compile a fold's expressions, in the current memory context.  fold_columns
+ * is NULL if a function folds, key if it is the aggregate.
+ */
+PjFoldCode *
+pj_fold_compile(Relation target, Jsonb *fold_columns, const char *key)
+{
+	PjFoldCode *code = palloc0(sizeof(PjFoldCode));
+	Oid			event_relid = get_typ_typrelid(pj_event_type_oid());
+	Relation	event_type = relation_open(event_relid, AccessShareLock);
+
+	code->econtext = CreateStandaloneExprContext();
+	code->event_slot = MakeSingleTupleTableSlot(CreateTupleDescCopy(RelationGetDescr(event_type)),
+												&TTSOpsVirtual);
+	code->row_slot = MakeSingleTupleTableSlot(CreateTupleDescCopy(RelationGetDescr(target)),
+											  &TTSOpsVirtual);
+	code->econtext->ecxt_innertuple = code->event_slot;
+	code->econtext->ecxt_outertuple = code->row_slot;
+	if (fold_columns)
+	{
+		Scope		scope = {.pstate = make_parsestate(NULL)};
+
+		scope.row = add_relation(scope.pstate, target, "s", false);
+		scope.event = add_relation(scope.pstate, event_type, "e", false);
+		compile_columns(code, &scope, target, fold_columns);
+		compile_defaults(code, target);
+		free_parsestate(scope.pstate);
+	}
+	if (key)
+		compile_key(code, event_type, target, key);
+	relation_close(event_type, AccessShareLock);
+	return code;
+}
+
+/* The event that expressions are to be evaluated for. */
+void
+pj_fold_set_event(PjFoldCode *code, const PjEvent *event)
+{
+	TupleTableSlot *slot = code->event_slot;
+
+	ExecClearTuple(slot);
+	memcpy(slot->tts_values, event->values,
+		   sizeof(Datum) * PJ_EVENT_COLUMNS);
+	memset(slot->tts_isnull, 0, sizeof(bool) * PJ_EVENT_COLUMNS);
+	ExecStoreVirtualTuple(slot);
+}

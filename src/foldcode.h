@@ -1,0 +1,32 @@
+/*
+ * foldcode.h
+ *	  SQL expressions over events and rows, compiled.
+ */
+#ifndef PJ_FOLDCODE_H
+#define PJ_FOLDCODE_H
+
+#include "compat.h"
+#include "nodes/execnodes.h"
+#include "utils/jsonb.h"
+#include "utils/rel.h"
+
+#include "source.h"
+
+/* An expression for each column, and one for the key. */
+typedef struct PjFoldCode
+{
+	ExprContext *econtext;
+	TupleTableSlot *event_slot; /* "e" */
+	TupleTableSlot *row_slot;	/* "s" */
+	int			ncolumns;		/* 0 if a function does it */
+	AttrNumber *attnos;			/* of the columns */
+	ExprState **columns;
+	ExprState **defaults;		/* by column of the table; NULL if it has none */
+	ExprState  *key;			/* NULL if it is the aggregate */
+} PjFoldCode;
+
+extern PjFoldCode *pj_fold_compile(Relation target, Jsonb *fold_columns,
+								   const char *key);
+extern void pj_fold_set_event(PjFoldCode *code, const PjEvent *event);
+
+#endif							/* PJ_FOLDCODE_H */

@@ -1,0 +1,266 @@
+/*
+ * foldrow.c
+ *	  The rows a fold works on: read by key, changed in memory, written once.
+ *
+ * The runtime, not the user's code, reads and writes these rows.  It does so
+ * as a subscription's apply worker does, through the table's primary key and
+ * the executor's functions for single rows: constraints, triggers, generated
+ * columns and indexes are served as by INSERT, UPDATE and DELETE, and nothing
+ * is planned.  Row-level policies are not asked: a row's tenant and key are
+ * those of its events, which is checked.
+ *
+ * Who folds has kept all others from these rows: by the offsets of their
+ * aggregates, or in log order by the pair's lock.
+ */
+#include "compat.h"
+
+#include "access/genam.h"
+#include "access/stratnum.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "parser/parse_relation.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
+#include "utils/typcache.h"
+
+#include "foldrow.h"
+#include "target.h"
+
+/* A text as a value of another type, as a literal would be. */
+Datum
+pj_text_as(Datum value, Oid type, int32 typmod)
+{
+	Oid			input,
+				ioparam;
+
+	if (type == TEXTOID || (type == VARCHAROID && typmod < 0))
+		return value;
+	getTypeInputInfo(type, &input, &ioparam);
+	return OidInputFunctionCall(input, TextDatumGetCString(value), ioparam,
+								typmod);
+}
+
+/* Find the columns; the table has been checked (target.c). */
+void
+pj_fold_columns(Relation heap, bool other_key, PjFoldColumns *columns)
+{
+	Oid			relid = RelationGetRelid(heap);
+
+	columns->tenant = get_attnum(relid, "tenant_id");
+	columns->key = get_attnum(relid, pj_target_key(heap));
+	columns->event_id = get_attnum(relid, "last_event_id");
+	columns->version = get_attnum(relid, "last_event_version");
+	columns->log_seq = other_key ? get_attnum(relid, "last_log_seq") : 0;
+}
+
+/* ---- reading ---- */
+
+/* A key for the column of the index that holds this column of the table. */
+static void
+init_key(Relation index, AttrNumber attno, Datum value, ScanKey key)
+{
+	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
+	{
+		Oid			equal;
+
+		if (index->rd_index->indkey.values[i] != attno)
+			continue;
+		equal = get_opfamily_member(index->rd_opfamily[i],
+									index->rd_opcintype[i],
+									index->rd_opcintype[i],
+									BTEqualStrategyNumber);
+		ScanKeyEntryInitialize(key, 0, i + 1, BTEqualStrategyNumber,
+							   InvalidOid, index->rd_indcollation[i],
+							   get_opcode(equal), value);
+		return;
+	}
+	elog(ERROR, "column %d is not in the primary key", attno);
+}
+
+static void
+read_row(PjFoldTarget *target, TupleTableSlot *slot, PjFoldRow *row)
+{
+	row->tuple = ExecCopySlotHeapTuple(slot);
+	row->place = slot->tts_tid;
+	row->stored = row->present = true;
+	heap_deform_tuple(row->tuple, target->desc, row->values, row->nulls);
+}
+
+/* Read the rows of these keys, where there are any. */
+void
+pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n)
+{
+	MemoryContext caller = MemoryContextSwitchTo(target->context);
+	int			natts = target->desc->natts;
+	Datum	   *values = palloc(sizeof(Datum) * natts * n);
+	bool	   *nulls = palloc(sizeof(bool) * natts * n);
+	TupleTableSlot *slot = table_slot_create(target->heap, NULL);
+	Snapshot	snapshot;
+	IndexScanDesc scan;
+
+	CommandCounterIncrement();
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	scan = index_beginscan(target->heap, target->index, snapshot, 2, 0);
+	for (int i = 0; i < n; i++)
+	{
+		ScanKeyData keys[2];
+
+		rows[i].values = values + (Size) i * natts;
+		rows[i].nulls = nulls + (Size) i * natts;
+		init_key(target->index, target->columns.tenant, target->tenant,
+				 &keys[target->index->rd_index->indkey.values[0] !=
+					   target->columns.tenant]);
+		init_key(target->index, target->columns.key, rows[i].key,
+				 &keys[target->index->rd_index->indkey.values[0] !=
+					   target->columns.key]);
+		index_rescan(scan, keys, 2, NULL, 0);
+		if (index_getnext_slot(scan, ForwardScanDirection, slot))
+			read_row(target, slot, &rows[i]);
+	}
+	index_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	ExecDropSingleTupleTableSlot(slot);
+	MemoryContextSwitchTo(caller);
+}
+
+/* ---- writing ---- */
+
+static TupleTableSlot *
+row_slot(PjFoldTarget *target, const PjFoldRow *row)
+{
+	int			natts = target->desc->natts;
+
+	ExecClearTuple(target->slot);
+	memcpy(target->slot->tts_values, row->values, sizeof(Datum) * natts);
+	memcpy(target->slot->tts_isnull, row->nulls, sizeof(bool) * natts);
+	return ExecStoreVirtualTuple(target->slot);
+}
+
+/*
+ * Check a row against the constraints it can be checked against by itself.
+ * That is done for every event: a later one must not make good what an earlier
+ * one has done wrong, for it depends on the size of the batch whether it can.
+ */
+void
+pj_fold_check(PjFoldTarget *target, PjFoldRow *row)
+{
+	if (row->present && target->heap->rd_att->constr)
+		ExecConstraints(target->info, row_slot(target, row), target->estate);
+}
+
+/* "old" is a slot that says where the row is; nothing else is asked of it. */
+static void
+write_row(PjFoldTarget *target, EPQState *epqstate, TupleTableSlot *old,
+		  PjFoldRow *row)
+{
+	old->tts_tid = row->place;
+	if (row->stored && row->present)
+		ExecSimpleRelationUpdate(target->info, target->estate, epqstate, old,
+								 row_slot(target, row));
+	else if (row->stored)
+		ExecSimpleRelationDelete(target->info, target->estate, epqstate, old);
+	else if (row->present)
+		ExecSimpleRelationInsert(target->info, target->estate,
+								 row_slot(target, row));
+}
+
+/* Write the rows that have changed. */
+void
+pj_fold_write(PjFoldTarget *target, PjFoldRow *rows, int n)
+{
+	EState	   *estate = target->estate;
+	TupleTableSlot *old = MakeSingleTupleTableSlot(target->desc,
+												   &TTSOpsVirtual);
+	EPQState	epqstate;
+
+	PushActiveSnapshot(GetLatestSnapshot());
+	estate->es_snapshot = GetActiveSnapshot();
+	estate->es_output_cid = GetCurrentCommandId(true);
+	EvalPlanQualInit(&epqstate, estate, NULL, NIL, -1);
+	AfterTriggerBeginQuery();
+	for (int i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (rows[i].changed)
+			write_row(target, &epqstate, old, &rows[i]);
+		ResetPerTupleExprContext(estate);
+	}
+	AfterTriggerEndQuery(estate);
+	EvalPlanQualEnd(&epqstate);
+	estate->es_snapshot = InvalidSnapshot;
+	PopActiveSnapshot();
+	ExecDropSingleTupleTableSlot(old);
+	CommandCounterIncrement();
+}
+
+/* ---- the target ---- */
+
+/* Are two values of a key column the same? */
+bool
+pj_fold_same(PjFoldTarget *target, AttrNumber attno, Datum a, Datum b)
+{
+	ScanKeyData key;
+
+	init_key(target->index, attno, a, &key);
+	return DatumGetBool(FunctionCall2Coll(&key.sk_func, key.sk_collation, b,
+										  a));
+}
+
+static RangeTblEntry *
+range_entry(Relation heap)
+{
+	RangeTblEntry *rte = makeNode(RangeTblEntry);
+
+	rte->rtekind = RTE_RELATION;
+	rte->relid = RelationGetRelid(heap);
+	rte->relkind = heap->rd_rel->relkind;
+	rte->rellockmode = RowExclusiveLock;
+	return rte;
+}
+
+/* Get ready to read and write rows of one tenant. */
+void
+pj_fold_open(PjFoldTarget *target, Oid relid, bool other_key,
+			 const char *tenant)
+{
+	Form_pg_attribute attribute;
+
+	memset(target, 0, sizeof(*target));
+	target->context = CurrentMemoryContext;
+	target->heap = table_open(relid, RowExclusiveLock);
+	target->index = index_open(RelationGetPrimaryKeyIndex(target->heap),
+							   RowExclusiveLock);
+	target->desc = lookup_rowtype_tupdesc(target->heap->rd_rel->reltype, -1);
+	pj_fold_columns(target->heap, other_key, &target->columns);
+	attribute = TupleDescAttr(target->desc, target->columns.tenant - 1);
+	target->tenant = pj_text_as(CStringGetTextDatum(tenant),
+								attribute->atttypid, attribute->atttypmod);
+
+	target->estate = CreateExecutorState();
+	target->info = makeNode(ResultRelInfo);
+	ExecInitRangeTable(target->estate, list_make1(range_entry(target->heap)));
+	InitResultRelInfo(target->info, target->heap, 1, NULL, 0);
+	ExecOpenIndices(target->info, false);
+	target->slot = MakeSingleTupleTableSlot(target->desc, &TTSOpsVirtual);
+}
+
+void
+pj_fold_close(PjFoldTarget *target)
+{
+	ExecDropSingleTupleTableSlot(target->slot);
+	ExecCloseIndices(target->info);
+	ExecResetTupleTable(target->estate->es_tupleTable, false);
+	ExecCloseResultRelations(target->estate);	/* those of triggers */
+	FreeExecutorState(target->estate);
+	ReleaseTupleDesc(target->desc);
+	index_close(target->index, NoLock);
+	table_close(target->heap, NoLock);
+}

@@ -1,0 +1,64 @@
+/*
+ * foldrow.h
+ *	  The rows a fold works on: read by key, changed in memory, written once.
+ */
+#ifndef PJ_FOLDROW_H
+#define PJ_FOLDROW_H
+
+#include "compat.h"
+#include "nodes/execnodes.h"
+#include "utils/rel.h"
+
+#include "projection.h"
+
+/* Which column is which. */
+typedef struct PjFoldColumns
+{
+	AttrNumber	tenant;
+	AttrNumber	key;
+	AttrNumber	event_id;
+	AttrNumber	version;
+	AttrNumber	log_seq;		/* 0 unless the key is not the aggregate */
+} PjFoldColumns;
+
+/* A row, as far as events have been folded into it. */
+typedef struct PjFoldRow
+{
+	Datum		key;			/* as the column's type has it */
+	bool		stored;			/* the table has it, at "place" */
+	ItemPointerData place;
+	bool		present;		/* there is one now */
+	bool		changed;		/* it is to be written */
+	Datum	   *values;			/* of all columns */
+	bool	   *nulls;
+	HeapTuple	tuple;			/* whose values these are; NULL if their own */
+} PjFoldRow;
+
+/* The target while a batch is folded. */
+typedef struct PjFoldTarget
+{
+	Relation	heap;
+	Relation	index;			/* the primary key */
+	TupleDesc	desc;			/* of the rows as a type */
+	PjFoldColumns columns;
+	Datum		tenant;			/* as the column's type has it */
+	EState	   *estate;
+	ResultRelInfo *info;
+	TupleTableSlot *slot;		/* for a row in memory */
+	MemoryContext context;		/* of the rows */
+} PjFoldTarget;
+
+extern void pj_fold_columns(Relation heap, bool other_key,
+							PjFoldColumns *columns);
+extern Datum pj_text_as(Datum value, Oid type, int32 typmod);
+
+extern void pj_fold_open(PjFoldTarget *target, Oid relid, bool other_key,
+						 const char *tenant);
+extern void pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n);
+extern void pj_fold_check(PjFoldTarget *target, PjFoldRow *row);
+extern void pj_fold_write(PjFoldTarget *target, PjFoldRow *rows, int n);
+extern void pj_fold_close(PjFoldTarget *target);
+extern bool pj_fold_same(PjFoldTarget *target, AttrNumber attno, Datum a,
+						 Datum b);
+
+#endif							/* PJ_FOLDROW_H */

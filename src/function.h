@@ -1,0 +1,28 @@
+/*
+ * function.h
+ *	  The functions that users write for projections.
+ */
+#ifndef PJ_FUNCTION_H
+#define PJ_FUNCTION_H
+
+#include "compat.h"
+
+/* What a function must look like. */
+typedef struct PjSignature
+{
+	const char *what;			/* "handler" or "fold" */
+	int			nargs;
+	Oid			argtypes[2];
+	Oid			rettype;
+	const char *arguments;		/* the same for people, as in SQL */
+	const char *result;
+} PjSignature;
+
+extern Oid	pj_function_find(const PjSignature *signature, const char *name,
+							 Oid owner);
+extern char *pj_function_name(Oid oid);
+extern char *pj_function_source(const PjSignature *signature,
+								const char *name);
+extern uint64 pj_code_generation(void);
+
+#endif							/* PJ_FUNCTION_H */

@@ -1,0 +1,77 @@
+/*
+ * kind.c
+ *	  What the kinds of projections have in common: their names, and how
+ *	  their code is run.
+ */
+#include "compat.h"
+
+#include "utils/builtins.h"
+
+#include "context.h"
+#include "kind.h"
+#include "shmem.h"
+
+static const PjKind *const kinds[] = {
+	&pj_kind_handler,
+	&pj_kind_fold,
+	&pj_kind_fold_columns,
+	&pj_kind_statement,
+};
+
+const PjKind *
+pj_kind(const char *name)
+{
+	for (int i = 0; i < lengthof(kinds); i++)
+		if (strcmp(kinds[i]->name, name) == 0)
+			return kinds[i];
+	elog(ERROR, "unknown kind of projection \"%s\"", name);
+}
+
+/* Says which event an error happened at. */
+static void
+describe_event(void *arg)
+{
+	const PjWork *work = arg;
+	const PjEvent *event;
+
+	if (work->at == PJ_UNKNOWN && work->hi - work->lo > 1)
+	{
+		errcontext("projection \"%s\", %d events of tenant \"%s\"",
+				   work->projection->name, work->hi - work->lo, work->tenant);
+		return;
+	}
+	event = work->events[work->at == PJ_UNKNOWN ? work->lo : work->at];
+	errcontext("projection \"%s\", event %lld (%s) of aggregate \"%s\" of tenant \"%s\"",
+			   work->projection->name,
+			   (long long) pj_event_sequence(event),
+			   TextDatumGetCString(pj_event_type(event)),
+			   TextDatumGetCString(pj_event_aggregate(event)),
+			   work->tenant);
+}
+
+/* Run a piece of a projection's code as its owner, contained. */
+void
+pj_kind_run(PjWork *work, void (*body) (void *), void *arg)
+{
+	const PjProjection *projection = work->projection;
+	PjUserCode	code = {
+		.projection = projection->name,
+		.search_path = projection->search_path,
+		.tenant = work->tenant,
+		.may_append = projection->options.may_append,
+	};
+	ErrorContextCallback callback = {error_context_stack, describe_event,
+	work};
+
+	error_context_stack = &callback;
+	code.owner = pj_projection_owner(projection);
+	pj_run_user_code(&code, body, arg);
+	error_context_stack = callback.previous;
+}
+
+/* How long one call of a projection's code may take, in ms; 0 if it may. */
+int
+pj_kind_timeout(const PjProjection *projection)
+{
+	return pj_is_worker() ? Max(projection->options.timeout / 1000, 1) : 0;
+}

@@ -1,0 +1,666 @@
+/*
+ * kind_fold.c
+ *	  Projections of kind fold: a row and an event make the next row.
+ *
+ * A fold is written as a function, f(s target, e projector.event) RETURNS
+ * target, or as an SQL expression for each column.  Per batch the rows of all
+ * keys are read, the events folded into them in memory, in order, and each
+ * changed row is written once.
+ *
+ * The runtime stamps rows with the event they are the result of.  An event that
+ * a row has seen is passed over, even if offsets were lost.  A row's tenant and
+ * key are those of its events; a fold that says otherwise fails.
+ */
+#include "compat.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/pg_proc.h"
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/sortsupport.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+#include "utils/uuid.h"
+
+#include "context.h"
+#include "deadline.h"
+#include "errcodes.h"
+#include "foldcode.h"
+#include "foldrow.h"
+#include "function.h"
+#include "kind.h"
+#include "target.h"
+
+/*
+ * What this session keeps of a fold between batches: good as long as the
+ * registry's row is the same, and no function, role or type has changed, nor
+ * the target.
+ */
+typedef struct KeptFold
+{
+	int32		id;				/* hash key */
+	TransactionId version;		/* of the registry's row */
+	uint64		generation;		/* of functions */
+	Oid			target;			/* invalid if it has changed */
+	Oid			function;		/* invalid if there are expressions */
+	PjFoldCode *code;
+	MemoryContext context;		/* of the code */
+	bool		running;		/* still so after an error */
+} KeptFold;
+
+/* A batch being folded. */
+typedef struct FoldBatch
+{
+	PjWork	   *work;
+	KeptFold   *kept;
+	PjFoldTarget target;
+	PjFoldRow  *rows;
+	int			nrows;
+	int		   *row_of;			/* index of each event's row; -1 for none */
+	FmgrInfo	function;
+	TupleDesc	event_desc;
+	int			timeout_ms;
+	MemoryContext per_event;
+} FoldBatch;
+
+static HTAB *kept_folds = NULL;
+
+/* ---- definition ---- */
+
+/* Is the key something else than the aggregate? */
+static bool
+is_other_key(const char *key)
+{
+	return strcmp(key, "aggregate_id") != 0;
+}
+
+static PjSignature
+fold_signature(Oid relid)
+{
+	Oid			rowtype = get_rel_type_id(relid);
+	char	   *name = format_type_be(rowtype);
+
+	return (PjSignature)
+	{
+		.what = "fold",
+			.nargs = 2,
+			.argtypes = {rowtype, pj_event_type_oid()},
+			.rettype = rowtype,
+			.arguments = psprintf("s %s, e projector.event", name),
+			.result = name,
+	};
+}
+
+static Oid
+definition_target(const PjDefinition *definition)
+{
+	PjProjection projection = {.name = definition->name,
+	.targets = definition->targets};
+
+	return pj_target_oid(&projection, 0);
+}
+
+static void
+check_function(Oid oid, const char *name)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
+	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+
+	if (proc->proisstrict)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
+				errmsg("function %s cannot be a fold", name),
+				errdetail("It is STRICT: it would not be called for the first event, when the row is null."),
+				errhint("Create it without STRICT."));
+	if (proc->provolatile == PROVOLATILE_VOLATILE)
+		ereport(NOTICE,
+				errmsg("function %s is declared as volatile", name),
+				errdetail("A fold must be pure: the same row and event always give the same row. That is not checked."),
+				errhint("Declare it as IMMUTABLE or STABLE to say so."));
+	ReleaseSysCache(tuple);
+}
+
+/* Compile the expressions once, to see that it can be done. */
+static void
+check_expressions(const PjDefinition *definition, Oid relid)
+{
+	Relation	target = table_open(relid, AccessShareLock);
+
+	(void) pj_fold_compile(target, definition->fold_columns,
+						   is_other_key(definition->key) ?
+						   definition->key : NULL);
+	table_close(target, AccessShareLock);
+}
+
+static void
+fold_check(PjDefinition *definition, Oid owner)
+{
+	Oid			relid = definition_target(definition);
+
+	if (definition->fold)
+	{
+		PjSignature signature = fold_signature(relid);
+		Oid			oid = pj_function_find(&signature, definition->fold,
+										   owner);
+
+		definition->fold = pj_function_name(oid);
+		check_function(oid, definition->fold);
+	}
+	else if (!JB_ROOT_IS_OBJECT(definition->fold_columns) ||
+			 JB_ROOT_COUNT(definition->fold_columns) == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("fold_columns must be a JSON object with an expression for each column that events change"));
+	check_expressions(definition, relid);
+}
+
+static char *
+fold_source_text(const PjDefinition *definition)
+{
+	if (definition->fold)
+	{
+		PjSignature signature = fold_signature(definition_target(definition));
+
+		return psprintf("%s\n%s\n%s", definition->key, definition->fold,
+						pj_function_source(&signature, definition->fold));
+	}
+	return psprintf("%s\n%s", definition->key,
+					JsonbToCString(NULL, &definition->fold_columns->root,
+								   VARSIZE(definition->fold_columns)));
+}
+
+/* ---- what is kept ---- */
+
+/* Relation cache callback. */
+static void
+relation_changed(Datum arg, Oid relid)
+{
+	HASH_SEQ_STATUS status;
+	KeptFold   *kept;
+
+	hash_seq_init(&status, kept_folds);
+	while ((kept = hash_seq_search(&status)) != NULL)
+		if (relid == InvalidOid || kept->target == relid)
+			kept->target = InvalidOid;
+}
+
+static KeptFold *
+find_kept(const PjProjection *projection)
+{
+	KeptFold   *kept;
+	bool		found;
+
+	if (kept_folds == NULL)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(int32),.entrysize = sizeof(KeptFold)};
+
+		kept_folds = hash_create("projector folds", 16, &ctl,
+								 HASH_ELEM | HASH_BLOBS);
+		CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
+	}
+	kept = hash_search(kept_folds, &projection->id, HASH_ENTER, &found);
+	if (!found)
+	{
+		kept->context = NULL;
+		kept->target = InvalidOid;
+	}
+	return kept;
+}
+
+static bool
+is_good(const KeptFold *kept, const PjProjection *projection)
+{
+	return OidIsValid(kept->target) && !kept->running &&
+		kept->version == projection->version &&
+		kept->generation == pj_code_generation();
+}
+
+/* Find the target, the function and the expressions, as the owner. */
+static void
+compile_fold(KeptFold *kept, const PjProjection *projection)
+{
+	MemoryContext caller;
+	Relation	target;
+	Oid			relid = pj_target_oid(projection, 0);
+
+	kept->target = InvalidOid;
+	kept->running = false;
+	kept->version = projection->version;
+	kept->generation = pj_code_generation();
+	if (kept->context)
+		MemoryContextDelete(kept->context);
+	kept->context = AllocSetContextCreate(CacheMemoryContext,
+										  "projector fold",
+										  ALLOCSET_SMALL_SIZES);
+	target = table_open(relid, AccessShareLock);
+	kept->function = InvalidOid;
+	if (projection->fold)
+	{
+		PjSignature signature = fold_signature(relid);
+
+		kept->function = pj_function_find(&signature, projection->fold,
+										  pj_projection_owner(projection));
+	}
+	caller = MemoryContextSwitchTo(kept->context);
+	kept->code = pj_fold_compile(target, projection->fold_columns,
+								 is_other_key(projection->key) ?
+								 projection->key : NULL);
+	MemoryContextSwitchTo(caller);
+	table_close(target, AccessShareLock);
+	kept->target = relid;
+}
+
+/* ---- keys ---- */
+
+/* The key of an event; false if it is not for this projection. */
+static bool
+event_key(FoldBatch *batch, const PjEvent *event, Datum *key)
+{
+	PjFoldCode *code = batch->kept->code;
+	Form_pg_attribute attribute =
+	TupleDescAttr(batch->target.desc, batch->target.columns.key - 1);
+	bool		isnull = false;
+
+	if (code->key == NULL)
+	{
+		*key = pj_text_as(pj_event_aggregate(event), attribute->atttypid,
+						  attribute->atttypmod);
+		return true;
+	}
+	pj_fold_set_event(code, event);
+	*key = ExecEvalExprSwitchContext(code->key, code->econtext, &isnull);
+	if (!isnull)
+		*key = datumCopy(*key, attribute->attbyval, attribute->attlen);
+	ResetExprContext(code->econtext);
+	return !isnull;
+}
+
+typedef struct KeyPlace
+{
+	Datum		key;
+	int			event;
+} KeyPlace;
+
+static int
+compare_keys(const void *a, const void *b, void *arg)
+{
+	return ApplySortComparator(((const KeyPlace *) a)->key, false,
+							   ((const KeyPlace *) b)->key, false,
+							   (SortSupport) arg);
+}
+
+static void
+add_row(FoldBatch *batch, Datum key)
+{
+	memset(&batch->rows[batch->nrows], 0, sizeof(PjFoldRow));
+	batch->rows[batch->nrows++].key = key;
+}
+
+/* Events of one aggregate go into one row. */
+static void
+rows_by_aggregate(FoldBatch *batch)
+{
+	PjWork	   *work = batch->work;
+	int			nranges = 0;
+	int		   *row_of_range;
+
+	for (int i = work->lo; i < work->hi; i++)
+		nranges = Max(nranges, work->events[i]->range + 1);
+	row_of_range = palloc(sizeof(int) * nranges);
+	memset(row_of_range, -1, sizeof(int) * nranges);
+	for (int i = work->lo; i < work->hi; i++)
+	{
+		int			range = work->events[i]->range;
+		Datum		key;
+
+		work->at = i;
+		if (row_of_range[range] < 0)
+		{
+			(void) event_key(batch, work->events[i], &key);
+			row_of_range[range] = batch->nrows;
+			add_row(batch, key);
+		}
+		batch->row_of[i - work->lo] = row_of_range[range];
+	}
+}
+
+/* Events of equal keys go into one row. */
+static void
+rows_by_key(FoldBatch *batch)
+{
+	PjWork	   *work = batch->work;
+	KeyPlace   *places = palloc(sizeof(KeyPlace) * (work->hi - work->lo));
+	Form_pg_attribute attribute =
+	TupleDescAttr(batch->target.desc, batch->target.columns.key - 1);
+	SortSupportData sort = {.ssup_cxt = CurrentMemoryContext,
+		.ssup_collation = attribute->attcollation,
+	.ssup_attno = 1};
+	TypeCacheEntry *type = lookup_type_cache(attribute->atttypid,
+											 TYPECACHE_LT_OPR);
+	int			n = 0;
+
+	for (int i = work->lo; i < work->hi; i++)
+	{
+		work->at = i;
+		batch->row_of[i - work->lo] = -1;
+		if (!work->events[i]->skipped &&
+			event_key(batch, work->events[i], &places[n].key))
+			places[n++].event = i;
+	}
+	PrepareSortSupportFromOrderingOp(type->lt_opr, &sort);
+	qsort_arg(places, n, sizeof(KeyPlace), compare_keys, &sort);
+	for (int p = 0; p < n; p++)
+	{
+		if (p == 0 || compare_keys(&places[p - 1], &places[p], &sort) != 0)
+			add_row(batch, places[p].key);
+		batch->row_of[places[p].event - work->lo] = batch->nrows - 1;
+	}
+}
+
+/* ---- folding ---- */
+
+/* Has the row seen this event?  An error if it has seen another in its place. */
+static bool
+has_seen(const FoldBatch *batch, const PjFoldRow *row, const PjEvent *event)
+{
+	const PjFoldColumns *columns = &batch->target.columns;
+	int64		version;
+
+	if (!row->present)
+		return false;
+	if (columns->log_seq)
+		return !row->nulls[columns->log_seq - 1] &&
+			DatumGetInt64(row->values[columns->log_seq - 1]) >=
+			pj_event_log_seq(event);
+	if (row->nulls[columns->version - 1])
+		return false;
+	version = DatumGetInt64(row->values[columns->version - 1]);
+	if (version == pj_event_sequence(event) &&
+		!row->nulls[columns->event_id - 1] &&
+		memcmp(DatumGetUUIDP(row->values[columns->event_id - 1]),
+			   DatumGetUUIDP(pj_event_id(event)), UUID_LEN) != 0)
+		ereport(ERROR,
+				errcode(ERRCODE_PJ_EVENT_MISMATCH),
+				errmsg("row of aggregate \"%s\" has seen another event %lld",
+					   TextDatumGetCString(pj_event_aggregate(event)),
+					   (long long) version),
+				errdetail("Its last_event_id is not that of the event in the log."),
+				errhint("Compare the log with a backup, or remove the row and reset the aggregate."));
+	return version >= pj_event_sequence(event);
+}
+
+/* Put the event's stamp on a row. */
+static void
+stamp_row(const FoldBatch *batch, Datum *values, bool *nulls,
+		  const PjEvent *event)
+{
+	const PjFoldColumns *columns = &batch->target.columns;
+
+	values[columns->event_id - 1] = pj_event_id(event);
+	values[columns->version - 1] = event->values[PJ_EVENT_SEQUENCE_NUMBER];
+	nulls[columns->event_id - 1] = nulls[columns->version - 1] = false;
+	if (columns->log_seq)
+	{
+		values[columns->log_seq - 1] = event->values[PJ_EVENT_LOG_SEQ];
+		nulls[columns->log_seq - 1] = false;
+	}
+}
+
+/* A fold must leave tenant and key alone. */
+static void
+check_own(FoldBatch *batch, AttrNumber attno, Datum *values, bool *nulls,
+		  Datum expected)
+{
+	if (!nulls[attno - 1] &&
+		pj_fold_same(&batch->target, attno, values[attno - 1], expected))
+		return;
+	ereport(ERROR,
+			errcode(ERRCODE_PJ_ISOLATION),
+			errmsg("fold returned a row with another %s",
+				   NameStr(TupleDescAttr(batch->target.desc, attno - 1)->attname)),
+			errdetail("A row's tenant and key are those of the event."),
+			errhint("Set both from the event when the row is null, and leave them alone otherwise."));
+}
+
+/* Call the fold's function.  Returns false if it returned null. */
+static bool
+call_function(FoldBatch *batch, PjFoldRow *row, const PjEvent *event,
+			  Datum *values, bool *nulls)
+{
+	LOCAL_FCINFO(fcinfo, 2);
+	bool		event_nulls[PJ_EVENT_COLUMNS] = {false};
+	PgStat_FunctionCallUsage usage;
+	HeapTupleHeader result;
+	HeapTupleData tuple;
+
+	InitFunctionCallInfoData(*fcinfo, &batch->function, 2, InvalidOid, NULL,
+							 NULL);
+	fcinfo->args[0].isnull = !row->present;
+	if (row->present)
+		fcinfo->args[0].value =
+			HeapTupleGetDatum(heap_form_tuple(batch->target.desc, row->values,
+											  row->nulls));
+	fcinfo->args[1].isnull = false;
+	fcinfo->args[1].value =
+		HeapTupleGetDatum(heap_form_tuple(batch->event_desc,
+										  (Datum *) event->values,
+										  event_nulls));
+	pgstat_init_function_usage(fcinfo, &usage);
+	result = (HeapTupleHeader) DatumGetPointer(FunctionCallInvoke(fcinfo));
+	pgstat_end_function_usage(&usage, true);
+	if (fcinfo->isnull)
+		return false;
+
+	result = DatumGetHeapTupleHeader(PointerGetDatum(result));
+	tuple.t_len = HeapTupleHeaderGetDatumLength(result);
+	tuple.t_data = result;
+	ItemPointerSetInvalid(&tuple.t_self);
+	tuple.t_tableOid = InvalidOid;
+	heap_deform_tuple(&tuple, batch->target.desc, values, nulls);
+	return true;
+}
+
+/* Fold an event into its row by calling the function. */
+static void
+fold_by_function(FoldBatch *batch, PjFoldRow *row, const PjEvent *event)
+{
+	int			natts = batch->target.desc->natts;
+	MemoryContext caller = MemoryContextSwitchTo(batch->per_event);
+	Datum	   *values = palloc(sizeof(Datum) * natts);
+	bool	   *nulls = palloc(sizeof(bool) * natts);
+	HeapTuple	before = row->tuple;
+	bool		present = call_function(batch, row, event, values, nulls);
+
+	if (present)
+	{
+		check_own(batch, batch->target.columns.tenant, values, nulls,
+				  batch->target.tenant);
+		check_own(batch, batch->target.columns.key, values, nulls, row->key);
+		stamp_row(batch, values, nulls, event);
+	}
+	MemoryContextSwitchTo(caller);
+
+	/* what lives on is a copy of its own */
+	row->tuple = present ? heap_form_tuple(batch->target.desc, values, nulls) :
+		NULL;
+	if (present)
+		heap_deform_tuple(row->tuple, batch->target.desc, row->values,
+						  row->nulls);
+	row->present = present;
+	if (before)
+		heap_freetuple(before);
+	MemoryContextReset(batch->per_event);
+}
+
+/* A new row starts from the columns' defaults. */
+static void
+start_row(FoldBatch *batch, PjFoldRow *row)
+{
+	PjFoldCode *code = batch->kept->code;
+	TupleDesc	desc = batch->target.desc;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		row->nulls[i] = true;
+		if (code->defaults[i])
+			row->values[i] = ExecEvalExpr(code->defaults[i], code->econtext,
+										  &row->nulls[i]);
+		if (!row->nulls[i])
+			row->values[i] = datumCopy(row->values[i],
+									   TupleDescAttr(desc, i)->attbyval,
+									   TupleDescAttr(desc, i)->attlen);
+	}
+	row->values[batch->target.columns.tenant - 1] = batch->target.tenant;
+	row->values[batch->target.columns.key - 1] = row->key;
+	row->nulls[batch->target.columns.tenant - 1] =
+		row->nulls[batch->target.columns.key - 1] = false;
+	row->present = true;
+}
+
+/* Fold an event into its row by evaluating the expressions. */
+static void
+fold_by_expressions(FoldBatch *batch, PjFoldRow *row, const PjEvent *event)
+{
+	PjFoldCode *code = batch->kept->code;
+	TupleDesc	desc = batch->target.desc;
+	Datum		values[MaxHeapAttributeNumber];
+	bool		nulls[MaxHeapAttributeNumber];
+
+	if (!row->present)
+		start_row(batch, row);
+
+	/* all see the row as it was */
+	ExecClearTuple(code->row_slot);
+	memcpy(code->row_slot->tts_values, row->values,
+		   sizeof(Datum) * desc->natts);
+	memcpy(code->row_slot->tts_isnull, row->nulls, sizeof(bool) * desc->natts);
+	ExecStoreVirtualTuple(code->row_slot);
+	pj_fold_set_event(code, event);
+	for (int i = 0; i < code->ncolumns; i++)
+		values[i] = ExecEvalExprSwitchContext(code->columns[i],
+											  code->econtext, &nulls[i]);
+
+	for (int i = 0; i < code->ncolumns; i++)
+	{
+		int			place = code->attnos[i] - 1;
+		Form_pg_attribute attribute = TupleDescAttr(desc, place);
+
+		/* a value that was passed on is where it was */
+		if (!nulls[i] && !attribute->attbyval &&
+			values[i] != row->values[place])
+			values[i] = datumCopy(values[i], false, attribute->attlen);
+		row->values[place] = values[i];
+		row->nulls[place] = nulls[i];
+	}
+	stamp_row(batch, row->values, row->nulls, event);
+	ResetExprContext(code->econtext);
+}
+
+/* Fold all events into their rows, in order. */
+static void
+fold_events(FoldBatch *batch)
+{
+	PjWork	   *work = batch->work;
+
+	for (int i = work->lo; i < work->hi; i++)
+	{
+		const PjEvent *event = work->events[i];
+		int			which = batch->row_of[i - work->lo];
+		PjFoldRow  *row = &batch->rows[Max(which, 0)];
+
+		work->at = i;
+		if (event->skipped || which < 0 || has_seen(batch, row, event))
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		pj_set_replay(event->replay);
+		pj_deadline_begin(batch->timeout_ms);
+		if (OidIsValid(batch->kept->function))
+			fold_by_function(batch, row, event);
+		else
+			fold_by_expressions(batch, row, event);
+		pj_deadline_end();
+		row->changed = true;
+		pj_fold_check(&batch->target, row);
+	}
+}
+
+/* The part of a batch that runs as the projection's owner. */
+static void
+run_fold(void *arg)
+{
+	FoldBatch  *batch = arg;
+	PjWork	   *work = batch->work;
+	const PjProjection *projection = work->projection;
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "projector fold batch",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	int			n = work->hi - work->lo;
+
+	PushCopiedSnapshot(GetTransactionSnapshot());
+	if (!is_good(batch->kept, projection))
+		compile_fold(batch->kept, projection);
+	batch->kept->running = true;
+	if (OidIsValid(batch->kept->function))
+		fmgr_info(batch->kept->function, &batch->function);
+	batch->event_desc = lookup_rowtype_tupdesc(pj_event_type_oid(), -1);
+	batch->per_event = AllocSetContextCreate(context, "projector fold event",
+											 ALLOCSET_DEFAULT_SIZES);
+	pj_fold_open(&batch->target, batch->kept->target,
+				 is_other_key(projection->key), work->tenant);
+
+	batch->rows = palloc(sizeof(PjFoldRow) * n);
+	batch->row_of = palloc(sizeof(int) * n);
+	if (batch->kept->code->key)
+		rows_by_key(batch);
+	else
+		rows_by_aggregate(batch);
+	work->at = PJ_UNKNOWN;
+	pj_fold_load(&batch->target, batch->rows, batch->nrows);
+	fold_events(batch);
+
+	/* what is found out only now may be any event's fault */
+	work->at = PJ_UNKNOWN;
+	pj_fold_write(&batch->target, batch->rows, batch->nrows);
+
+	pj_fold_close(&batch->target);
+	ReleaseTupleDesc(batch->event_desc);
+	batch->kept->running = false;
+	PopActiveSnapshot();
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+}
+
+static void
+fold_apply(PjWork *work)
+{
+	FoldBatch	batch = {.work = work,.kept = find_kept(work->projection),
+	.timeout_ms = pj_kind_timeout(work->projection)};
+
+	pj_kind_run(work, run_fold, &batch);
+}
+
+const PjKind pj_kind_fold = {
+	.name = "fold",
+	.check = fold_check,
+	.source_text = fold_source_text,
+	.apply = fold_apply,
+};
+
+const PjKind pj_kind_fold_columns = {
+	.name = "fold_columns",
+	.check = fold_check,
+	.source_text = fold_source_text,
+	.apply = fold_apply,
+};
