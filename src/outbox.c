@@ -145,6 +145,19 @@ static PjStatement look = {
 	.argtypes = {INT4OID, INT8ARRAYOID, TIMESTAMPTZOID},
 };
 
+/* Has the tenant any item that could be of an event in this part of the log? */
+static PjStatement select_any = {
+	.sql = "SELECT WHERE EXISTS (SELECT FROM projector.apply_outbox"
+	" WHERE projection_id = $1 AND tenant_id = $2 AND status = 'pending'"
+	" AND NOT held AND log_seq BETWEEN $3 AND $4)"
+	" OR EXISTS (SELECT FROM projector.apply_outbox"
+	" WHERE projection_id = $1 AND tenant_id = $2"
+	" AND (held OR status IN ('failed', 'dead')))",
+	.expect = SPI_OK_SELECT,
+	.nargs = 4,
+	.argtypes = {INT4OID, TEXTOID, INT8OID, INT8OID},
+};
+
 static PjStatement lock_rows = {
 	.sql = "SELECT o.log_seq FROM"
 	EACH_ROW("log_seq", " FOR UPDATE SKIP LOCKED"),
@@ -639,19 +652,43 @@ item_of_row(int row, ItemPlace *places, int n)
 								  compare_place))->item;
 }
 
+/* Is it worth looking?  For events read from the log it is not, as a rule. */
+static bool
+may_have_items(int32 projection_id, PjEvent *const *events, int n)
+{
+	int64		first = pj_event_log_seq(events[0]);
+	int64		last = first;
+	Datum		values[4] = {Int32GetDatum(projection_id),
+	pj_event_tenant(events[0])};
+
+	for (int i = 1; i < n; i++)
+	{
+		first = Min(first, pj_event_log_seq(events[i]));
+		last = Max(last, pj_event_log_seq(events[i]));
+	}
+	values[2] = Int64GetDatum(first);
+	values[3] = Int64GetDatum(last);
+	return pj_execute(&select_any, values, NULL) > 0;
+}
+
 /*
- * Find the rows of these events and claim those nobody else has claimed.
+ * Find the rows of these events, all of one tenant, and claim those nobody
+ * else has claimed.
  */
 void
 pj_outbox_look(int32 projection_id, PjEvent *const *events, int n,
 			   PjItem *items)
 {
-	Datum		values[3] = {Int32GetDatum(projection_id),
-	log_seq_array(events, n), TimestampTzGetDatum(pj_now())};
+	Datum		values[3];
 	ItemPlace  *places;
 	bool		isnull;
 
 	memset(items, 0, sizeof(PjItem) * n);
+	if (!may_have_items(projection_id, events, n))
+		return;
+	values[0] = Int32GetDatum(projection_id);
+	values[1] = log_seq_array(events, n);
+	values[2] = TimestampTzGetDatum(pj_now());
 	places = palloc(sizeof(ItemPlace) * Max(n, 1));
 	for (int i = 0; i < n; i++)
 	{
