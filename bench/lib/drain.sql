@@ -8,7 +8,8 @@ CREATE FUNCTION cpu_us(pid int) RETURNS bigint LANGUAGE sql AS $$
     FROM string_to_array(substring(pg_read_file('/proc/' || pid || '/stat') from '\) (.*)'), ' ') s
 $$;
 CREATE VIEW progress AS
-    SELECT (SELECT coalesce(sum(applied_count), 0) FROM projector.projection_cursors) AS applied,
+    SELECT (SELECT coalesce(sum(applied_count), 0) FROM projector.projection_cursors
+            JOIN projector.projections p USING (projection_id) WHERE NOT p.paused) AS applied,
         extract(epoch FROM clock_timestamp() - backend_start) AS seconds, cpu_us(pid)
     FROM pg_stat_activity WHERE backend_type = 'projector worker' AND datname = current_database();
 
