@@ -19,6 +19,7 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
+#include "utils/timestamp.h"
 #include "utils/resowner.h"
 
 #include "guc.h"
@@ -27,6 +28,9 @@
 
 /* More tenants than that in one transaction are too many to tell. */
 #define MAX_TENANTS 16
+
+/* How often to report that there is no room for a worker. */
+#define REPORT_MS	60000
 
 static bool requested = false;
 static bool ending = false;		/* the transaction is */
@@ -85,6 +89,24 @@ pj_wake_launcher_at_commit(Oid dboid)
 	changed_database = dboid;
 }
 
+/* Somebody should know that events are waiting; not every time. */
+static void
+report_no_slot(Oid dboid)
+{
+	static TimestampTz reported_at = 0;
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (!TimestampDifferenceExceeds(reported_at, now, REPORT_MS))
+		return;
+	reported_at = now;
+	ereport(LOG,
+			errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			errmsg("could not start a projector worker for database %u",
+				   dboid),
+			errdetail("All background worker slots are in use."),
+			errhint("You might need to increase max_worker_processes."));
+}
+
 /*
  * Start a worker for a database, unless it has as many as it may have.
  * Returns whether one was started.
@@ -114,6 +136,7 @@ pj_start_worker(Oid dboid, int limit, BackgroundWorkerHandle **handle)
 	if (RegisterDynamicBackgroundWorker(&worker, handle))
 		return true;
 	pj_slot_release(slot, generation);
+	report_no_slot(dboid);
 	return false;
 }
 
