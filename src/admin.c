@@ -306,8 +306,7 @@ set_code(Datum *values, char *nulls, int i, const PjDefinition *definition)
 }
 
 static void
-insert_definition(const PjDefinition *definition, Oid owner,
-				  const char *search_path)
+insert_definition(const PjDefinition *definition, Oid owner)
 {
 	Datum		values[16];
 	char		nulls[] = "                ";
@@ -327,7 +326,7 @@ insert_definition(const PjDefinition *definition, Oid owner,
 	set_string(values, nulls, 13, pj_home());
 	set_value(values, nulls, 14,
 			  PointerGetDatum(pj_definition_hash(definition)));
-	set_string(values, nulls, 15, search_path);
+	set_string(values, nulls, 15, definition->search_path);
 
 	pj_enter_internal(&saved);
 	if (pj_execute(&insert_projection, values, nulls) == 0)
@@ -365,8 +364,9 @@ projector_create(PG_FUNCTION_ARGS)
 	pj_refuse_in_user_code("projector_create");
 	pj_wake_at_commit();
 	read_create_arguments(fcinfo, &definition);
+	definition.search_path = effective_search_path();
 	pj_definition_check(&definition, owner);
-	insert_definition(&definition, owner, effective_search_path());
+	insert_definition(&definition, owner);
 	notice_workers(definition.mode);
 
 	PG_RETURN_VOID();
@@ -539,6 +539,7 @@ projector_alter(PG_FUNCTION_ARGS)
 			.mode = projection->mode,
 			.ordering = projection->ordering,
 			.options = projection->options_json,
+			.search_path = projection->search_path,
 	};
 	read_changes(&definition, changes);
 	pj_definition_check(&definition, pj_projection_owner(projection));

@@ -437,7 +437,10 @@ check_event(PjBatch *batch, int i)
 	pj_source_check_hash(event);
 }
 
-/* Check events that have been read from the log, each in memory of its own. */
+/*
+ * Check events that have been read from the log, each in memory of its own.
+ * Those that are passed over may be wrong in any way.
+ */
 static void
 check_events(PjBatch *batch, PjWork *work)
 {
@@ -451,7 +454,8 @@ check_events(PjBatch *batch, PjWork *work)
 	caller = MemoryContextSwitchTo(context);
 	for (work->at = work->lo; work->at < work->hi; work->at++)
 	{
-		check_event(batch, work->at);
+		if (!work->events[work->at]->skipped)
+			check_event(batch, work->at);
 		MemoryContextReset(context);
 	}
 	MemoryContextSwitchTo(caller);
@@ -505,8 +509,21 @@ init_piece(Piece *piece, PjBatch *batch, int lo, int hi)
 	pj_deadline_begin(0);
 }
 
+/* The first event that is not passed over. */
+static int
+first_to_run(const PjWork *work)
+{
+	int			i = work->lo;
+
+	while (i < work->hi && work->events[i]->skipped)
+		i++;
+	return i;
+}
+
 /*
  * Apply a piece.  Returns false if an offset was not where it should be.
+ * What keeps the code from being run at all is blamed on the first event that
+ * it is to be run for.
  */
 static bool
 run_piece(void *arg)
@@ -521,7 +538,9 @@ run_piece(void *arg)
 	if (!move_offsets(batch, work->lo, work->hi))
 		return false;
 	piece->moving = false;
-	batch->kind->apply(work);
+	work->at = first_to_run(work);
+	if (work->at < work->hi)
+		batch->kind->apply(work);
 	return true;
 }
 

@@ -9,13 +9,15 @@
  * is planned.  Row-level policies are not asked: a row's tenant and key are
  * those of its events, which is checked.
  *
- * Who folds has kept all others from these rows: by the offsets of their
- * aggregates, or in log order by the pair's lock.
+ * Who folds has kept all others who do from these rows: by the offsets of
+ * their aggregates, or in log order by the pair's lock.  Those who change rows
+ * by hand meet the rows' locks.
  */
 #include "compat.h"
 
 #include "access/genam.h"
 #include "access/stratnum.h"
+#include "access/sysattr.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
@@ -23,10 +25,12 @@
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/executor.h"
+#include "executor/nodeModifyTable.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "parser/parse_relation.h"
 #include "utils/builtins.h"
+#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/typcache.h"
@@ -34,18 +38,40 @@
 #include "foldrow.h"
 #include "target.h"
 
-/* A text as a value of another type, as a literal would be. */
+/*
+ * An id as a value of its column's type, as a literal would be.  Read back it
+ * must be the same: '1' and '01' are two ids, but would be one row's.
+ */
 Datum
-pj_text_as(Datum value, Oid type, int32 typmod)
+pj_id_as(Datum value, Form_pg_attribute attribute)
 {
-	Oid			input,
+	Oid			type = attribute->atttypid;
+	char	   *id;
+	char	   *back;
+	Oid			function,
 				ioparam;
+	bool		varlena;
+	Datum		result;
 
-	if (type == TEXTOID || (type == VARCHAROID && typmod < 0))
+	if (type == TEXTOID || (type == VARCHAROID && attribute->atttypmod < 0))
 		return value;
-	getTypeInputInfo(type, &input, &ioparam);
-	return OidInputFunctionCall(input, TextDatumGetCString(value), ioparam,
-								typmod);
+	id = TextDatumGetCString(value);
+	getTypeInputInfo(type, &function, &ioparam);
+	result = OidInputFunctionCall(function, id, ioparam,
+								  attribute->atttypmod);
+	getTypeOutputInfo(type, &function, &varlena);
+	back = OidOutputFunctionCall(function, result);
+	if (getBaseType(type) == BPCHAROID)
+		back[bpchartruelen(back, strlen(back))] = '\0';
+	if (strcmp(id, back) != 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				errmsg("\"%s\" would become \"%s\" in column \"%s\"", id,
+					   back, NameStr(attribute->attname)),
+				errdetail("Column \"%s\" is of type %s, and different ids must not become one.",
+						  NameStr(attribute->attname), format_type_be(type)),
+				errhint("Make the column of type text, or write ids as the type does."));
+	return result;
 }
 
 /* Find the columns; the table has been checked (target.c). */
@@ -94,7 +120,46 @@ read_row(PjFoldTarget *target, TupleTableSlot *slot, PjFoldRow *row)
 	heap_deform_tuple(row->tuple, target->desc, row->values, row->nulls);
 }
 
-/* Read the rows of these keys, where there are any. */
+/*
+ * Lock a row that has been found.  Returns false if somebody has changed it
+ * since, and it is to be looked for again.
+ */
+static bool
+lock_row(PjFoldTarget *target, Snapshot snapshot, TupleTableSlot *slot)
+{
+	TM_FailureData failure;
+	TM_Result	result = table_tuple_lock(target->heap, &slot->tts_tid,
+										  snapshot, slot,
+										  GetCurrentCommandId(false),
+										  LockTupleNoKeyExclusive,
+										  LockWaitBlock, 0, &failure);
+
+	if (result != TM_Ok && result != TM_Updated && result != TM_Deleted)
+		elog(ERROR, "could not lock a row: %u", result);
+	return result == TM_Ok;
+}
+
+/* A scan of the primary key that sees what is there now. */
+static IndexScanDesc
+begin_scan(PjFoldTarget *target)
+{
+	return index_beginscan(target->heap, target->index,
+						   RegisterSnapshot(GetLatestSnapshot()), 2, 0);
+}
+
+static void
+end_scan(IndexScanDesc scan)
+{
+	Snapshot	snapshot = scan->xs_snapshot;
+
+	index_endscan(scan);
+	UnregisterSnapshot(snapshot);
+}
+
+/*
+ * Read the rows of these keys, where there are any, and keep them from being
+ * changed by those who do not fold.
+ */
 void
 pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n)
 {
@@ -102,33 +167,60 @@ pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n)
 	int			natts = target->desc->natts;
 	Datum	   *values = palloc(sizeof(Datum) * natts * n);
 	bool	   *nulls = palloc(sizeof(bool) * natts * n);
+	bool	   *owned = palloc0(sizeof(bool) * natts * n);
 	TupleTableSlot *slot = table_slot_create(target->heap, NULL);
-	Snapshot	snapshot;
 	IndexScanDesc scan;
 
 	CommandCounterIncrement();
-	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	scan = index_beginscan(target->heap, target->index, snapshot, 2, 0);
+	scan = begin_scan(target);
 	for (int i = 0; i < n; i++)
 	{
 		ScanKeyData keys[2];
 
 		rows[i].values = values + (Size) i * natts;
 		rows[i].nulls = nulls + (Size) i * natts;
+		rows[i].owned = owned + (Size) i * natts;
 		init_key(target->index, target->columns.tenant, target->tenant,
 				 &keys[target->index->rd_index->indkey.values[0] !=
 					   target->columns.tenant]);
 		init_key(target->index, target->columns.key, rows[i].key,
 				 &keys[target->index->rd_index->indkey.values[0] !=
 					   target->columns.key]);
-		index_rescan(scan, keys, 2, NULL, 0);
-		if (index_getnext_slot(scan, ForwardScanDirection, slot))
-			read_row(target, slot, &rows[i]);
+		for (;;)
+		{
+			index_rescan(scan, keys, 2, NULL, 0);
+			if (!index_getnext_slot(scan, ForwardScanDirection, slot))
+				break;
+			if (lock_row(target, scan->xs_snapshot, slot))
+			{
+				read_row(target, slot, &rows[i]);
+				break;
+			}
+			end_scan(scan);
+			scan = begin_scan(target);
+		}
 	}
-	index_endscan(scan);
-	UnregisterSnapshot(snapshot);
+	end_scan(scan);
 	ExecDropSingleTupleTableSlot(slot);
 	MemoryContextSwitchTo(caller);
+}
+
+/* ---- changing ---- */
+
+/*
+ * Give a column another value, which is the row's from now on, and has memory
+ * of its own unless passed by value.
+ */
+void
+pj_fold_set(PjFoldTarget *target, PjFoldRow *row, int place, Datum value,
+			bool isnull)
+{
+	if (row->owned[place])
+		pfree(DatumGetPointer(row->values[place]));
+	row->values[place] = value;
+	row->nulls[place] = isnull;
+	row->owned[place] = !isnull &&
+		!TupleDescAttr(target->desc, place)->attbyval;
 }
 
 /* ---- writing ---- */
@@ -144,16 +236,41 @@ row_slot(PjFoldTarget *target, const PjFoldRow *row)
 	return ExecStoreVirtualTuple(target->slot);
 }
 
+/* Generated columns are part of the row that the next event finds. */
+static void
+compute_generated(PjFoldTarget *target, PjFoldRow *row, TupleTableSlot *slot)
+{
+	ExecComputeStoredGenerated(target->info, target->estate, slot, CMD_INSERT);
+	for (int i = 0; i < target->desc->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(target->desc, i);
+
+		if (!attribute->attisdropped && attribute->attgenerated)
+			pj_fold_set(target, row, i, slot->tts_isnull[i] ? (Datum) 0 :
+						datumCopy(slot->tts_values[i], attribute->attbyval,
+								  attribute->attlen), slot->tts_isnull[i]);
+	}
+}
+
 /*
- * Check a row against the constraints it can be checked against by itself.
+ * Fill in what a row that an event has changed computes by itself, and check
+ * it against the constraints it can be checked against by itself.
  * That is done for every event: a later one must not make good what an earlier
  * one has done wrong, for it depends on the size of the batch whether it can.
  */
 void
 pj_fold_check(PjFoldTarget *target, PjFoldRow *row)
 {
-	if (row->present && target->heap->rd_att->constr)
-		ExecConstraints(target->info, row_slot(target, row), target->estate);
+	TupleConstr *constr = target->heap->rd_att->constr;
+	TupleTableSlot *slot;
+
+	if (!row->present || constr == NULL)
+		return;
+	slot = row_slot(target, row);
+	if (constr->has_generated_stored)
+		compute_generated(target, row, slot);
+	ExecConstraints(target->info, slot, target->estate);
+	ResetPerTupleExprContext(target->estate);
 }
 
 /* "old" is a slot that says where the row is; nothing else is asked of it. */
@@ -203,9 +320,9 @@ pj_fold_write(PjFoldTarget *target, PjFoldRow *rows, int n)
 
 /* ---- the target ---- */
 
-/* Are two values of a key column the same? */
+/* Are two values of a key column equal? */
 bool
-pj_fold_same(PjFoldTarget *target, AttrNumber attno, Datum a, Datum b)
+pj_fold_equal(PjFoldTarget *target, AttrNumber attno, Datum a, Datum b)
 {
 	ScanKeyData key;
 
@@ -214,11 +331,26 @@ pj_fold_same(PjFoldTarget *target, AttrNumber attno, Datum a, Datum b)
 										  a));
 }
 
+/* Are they the same?  Equal ones may be written in different ways. */
+bool
+pj_fold_same(PjFoldTarget *target, AttrNumber attno, Datum a, Datum b)
+{
+	Form_pg_attribute attribute = TupleDescAttr(target->desc, attno - 1);
+
+	return datum_image_eq(a, b, attribute->attbyval, attribute->attlen);
+}
+
+/* All columns but the key's count as updated, for triggers that ask. */
 static RangeTblEntry *
-range_entry(Relation heap)
+range_entry(Relation heap, const PjFoldColumns *columns)
 {
 	RangeTblEntry *rte = makeNode(RangeTblEntry);
 
+	for (int i = 1; i <= RelationGetNumberOfAttributes(heap); i++)
+		if (i != columns->tenant && i != columns->key &&
+			!TupleDescAttr(RelationGetDescr(heap), i - 1)->attisdropped)
+			rte->updatedCols = bms_add_member(rte->updatedCols,
+											  i - FirstLowInvalidHeapAttributeNumber);
 	rte->rtekind = RTE_RELATION;
 	rte->relid = RelationGetRelid(heap);
 	rte->relkind = heap->rd_rel->relkind;
@@ -241,12 +373,12 @@ pj_fold_open(PjFoldTarget *target, Oid relid, bool other_key,
 	target->desc = lookup_rowtype_tupdesc(target->heap->rd_rel->reltype, -1);
 	pj_fold_columns(target->heap, other_key, &target->columns);
 	attribute = TupleDescAttr(target->desc, target->columns.tenant - 1);
-	target->tenant = pj_text_as(CStringGetTextDatum(tenant),
-								attribute->atttypid, attribute->atttypmod);
+	target->tenant = pj_id_as(CStringGetTextDatum(tenant), attribute);
 
 	target->estate = CreateExecutorState();
 	target->info = makeNode(ResultRelInfo);
-	ExecInitRangeTable(target->estate, list_make1(range_entry(target->heap)));
+	ExecInitRangeTable(target->estate, list_make1(range_entry(target->heap,
+															 &target->columns)));
 	InitResultRelInfo(target->info, target->heap, 1, NULL, 0);
 	ExecOpenIndices(target->info, false);
 	target->slot = MakeSingleTupleTableSlot(target->desc, &TTSOpsVirtual);

@@ -31,7 +31,8 @@ typedef struct PjFoldRow
 	bool		changed;		/* it is to be written */
 	Datum	   *values;			/* of all columns */
 	bool	   *nulls;
-	HeapTuple	tuple;			/* whose values these are; NULL if their own */
+	bool	   *owned;			/* which values have memory of their own */
+	HeapTuple	tuple;			/* whose the others are, or NULL */
 } PjFoldRow;
 
 /* The target while a batch is folded. */
@@ -50,14 +51,18 @@ typedef struct PjFoldTarget
 
 extern void pj_fold_columns(Relation heap, bool other_key,
 							PjFoldColumns *columns);
-extern Datum pj_text_as(Datum value, Oid type, int32 typmod);
+extern Datum pj_id_as(Datum value, Form_pg_attribute attribute);
 
 extern void pj_fold_open(PjFoldTarget *target, Oid relid, bool other_key,
 						 const char *tenant);
 extern void pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n);
+extern void pj_fold_set(PjFoldTarget *target, PjFoldRow *row, int place,
+						Datum value, bool isnull);
 extern void pj_fold_check(PjFoldTarget *target, PjFoldRow *row);
 extern void pj_fold_write(PjFoldTarget *target, PjFoldRow *rows, int n);
 extern void pj_fold_close(PjFoldTarget *target);
+extern bool pj_fold_equal(PjFoldTarget *target, AttrNumber attno, Datum a,
+						  Datum b);
 extern bool pj_fold_same(PjFoldTarget *target, AttrNumber attno, Datum a,
 						 Datum b);
 

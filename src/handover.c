@@ -29,7 +29,7 @@
 typedef struct Waiting
 {
 	int32		id;				/* 0 if this place is free */
-	TransactionId version;		/* of the registry's row */
+	TransactionId written_by;	/* the registry's row */
 	PjWriters	writers;		/* noted when that version was out */
 } Waiting;
 
@@ -53,7 +53,7 @@ needs_handover(const PjProjection *projection)
 	return projection != NULL && !projection->dormant &&
 		!projection->handed_over &&
 		(projection->mode != PJ_OFF || projection->overrides) &&
-		!TransactionIdIsCurrentTransactionId(projection->version);
+		!TransactionIdIsCurrentTransactionId(projection->written_by);
 }
 
 /*
@@ -105,11 +105,11 @@ hand_over_one(int32 id, int timeout_ms)
 		return true;
 
 	entry = find_waiting(id);
-	if (entry->id != id || entry->version != projection->version ||
+	if (entry->id != id || entry->written_by != projection->written_by ||
 		entry->writers.mine)
 	{
 		entry->id = id;
-		entry->version = projection->version;
+		entry->written_by = projection->written_by;
 		pj_writers_note(&entry->writers);
 	}
 	if (!pj_writers_gone(&entry->writers, timeout_ms))
@@ -117,7 +117,7 @@ hand_over_one(int32 id, int timeout_ms)
 	entry->id = 0;
 
 	values[1] = Int64GetDatum(pj_source_last_log_seq());
-	values[2] = TransactionIdGetDatum(projection->version);
+	values[2] = TransactionIdGetDatum(projection->written_by);
 	if (pj_execute(&set_handover, values, NULL) == 1)
 		pj_cursors_start(projection);
 	return true;

@@ -69,6 +69,24 @@ pj_kind_run(PjWork *work, void (*body) (void *), void *arg)
 	error_context_stack = callback.previous;
 }
 
+/*
+ * Parse or plan a projection's code, to see that it can be done.  Planning
+ * evaluates immutable functions, so that is running it, too.
+ */
+void
+pj_kind_try(const PjDefinition *definition, Oid owner, void (*body) (void *),
+			void *arg)
+{
+	PjUserCode	code = {
+		.projection = definition->name,
+		.owner = owner,
+		.search_path = definition->search_path,
+		.tenant = "",
+	};
+
+	pj_run_user_code(&code, body, arg);
+}
+
 /* How long one call of a projection's code may take, in ms; 0 if it may. */
 int
 pj_kind_timeout(const PjProjection *projection)

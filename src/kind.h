@@ -24,6 +24,7 @@ typedef struct PjDefinition
 	PjMode		mode;
 	const char *ordering;		/* NULL: as the kind needs it */
 	Jsonb	   *options;
+	const char *search_path;	/* with which the code is run */
 } PjDefinition;
 
 /* Which event failed is not known; it is found by trying fewer of them. */
@@ -47,7 +48,9 @@ typedef struct PjKind
 	/*
 	 * Find out whether a definition can work, with names resolved by the
 	 * caller's search_path and rights checked for the owner, and replace
-	 * names by qualified and quoted ones.  The targets have been checked.
+	 * names by qualified and quoted ones.  Expressions and statements are
+	 * read as they will be run: as the owner, whoever asks, and with the
+	 * projection's search_path.  The targets have been checked.
 	 */
 	void		(*check) (PjDefinition *definition, Oid owner);
 
@@ -68,6 +71,8 @@ extern const PjKind pj_kind_statement;
 
 extern const PjKind *pj_kind(const char *name);
 extern void pj_kind_run(PjWork *work, void (*body) (void *), void *arg);
+extern void pj_kind_try(const PjDefinition *definition, Oid owner,
+						void (*body) (void *), void *arg);
 extern int	pj_kind_timeout(const PjProjection *projection);
 
 #endif							/* PJ_KIND_H */

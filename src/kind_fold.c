@@ -21,6 +21,7 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/hsearch.h"
@@ -50,9 +51,10 @@
 typedef struct KeptFold
 {
 	int32		id;				/* hash key */
-	TransactionId version;		/* of the registry's row */
+	uint64		version;		/* of the registry's row */
 	uint64		generation;		/* of functions */
-	Oid			target;			/* invalid if it has changed */
+	Oid			target;			/* invalid if there is no code */
+	bool		changed;		/* the target has */
 	Oid			function;		/* invalid if there are expressions */
 	PjFoldCode *code;
 	MemoryContext context;		/* of the code */
@@ -133,9 +135,11 @@ check_function(Oid oid, const char *name)
 
 /* Compile the expressions once, to see that it can be done. */
 static void
-check_expressions(const PjDefinition *definition, Oid relid)
+try_expressions(void *arg)
 {
-	Relation	target = table_open(relid, AccessShareLock);
+	const PjDefinition *definition = arg;
+	Relation	target = table_open(definition_target(definition),
+									AccessShareLock);
 
 	(void) pj_fold_compile(target, definition->fold_columns,
 						   is_other_key(definition->key) ?
@@ -162,7 +166,7 @@ fold_check(PjDefinition *definition, Oid owner)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("fold_columns must be a JSON object with an expression for each column that events change"));
-	check_expressions(definition, relid);
+	pj_kind_try(definition, owner, try_expressions, definition);
 }
 
 static char *
@@ -192,7 +196,7 @@ relation_changed(Datum arg, Oid relid)
 	hash_seq_init(&status, kept_folds);
 	while ((kept = hash_seq_search(&status)) != NULL)
 		if (relid == InvalidOid || kept->target == relid)
-			kept->target = InvalidOid;
+			kept->changed = true;
 }
 
 static KeptFold *
@@ -221,7 +225,7 @@ find_kept(const PjProjection *projection)
 static bool
 is_good(const KeptFold *kept, const PjProjection *projection)
 {
-	return OidIsValid(kept->target) && !kept->running &&
+	return OidIsValid(kept->target) && !kept->changed && !kept->running &&
 		kept->version == projection->version &&
 		kept->generation == pj_code_generation();
 }
@@ -233,6 +237,8 @@ compile_fold(KeptFold *kept, const PjProjection *projection)
 	MemoryContext caller;
 	Relation	target;
 	Oid			relid = pj_target_oid(projection, 0);
+	Oid			owner = pj_projection_owner(projection);
+	bool		other_key = is_other_key(projection->key);
 
 	kept->target = InvalidOid;
 	kept->running = false;
@@ -243,22 +249,36 @@ compile_fold(KeptFold *kept, const PjProjection *projection)
 	kept->context = AllocSetContextCreate(CacheMemoryContext,
 										  "projector fold",
 										  ALLOCSET_SMALL_SIZES);
-	target = table_open(relid, AccessShareLock);
+	target = table_open(relid, RowExclusiveLock);
+	pj_target_check_fold(target, owner, other_key);
 	kept->function = InvalidOid;
 	if (projection->fold)
 	{
 		PjSignature signature = fold_signature(relid);
 
 		kept->function = pj_function_find(&signature, projection->fold,
-										  pj_projection_owner(projection));
+										  owner);
 	}
 	caller = MemoryContextSwitchTo(kept->context);
 	kept->code = pj_fold_compile(target, projection->fold_columns,
-								 is_other_key(projection->key) ?
-								 projection->key : NULL);
+								 other_key ? projection->key : NULL);
 	MemoryContextSwitchTo(caller);
-	table_close(target, AccessShareLock);
+	table_close(target, NoLock);
+	kept->changed = false;		/* the lock keeps it as it is */
 	kept->target = relid;
+}
+
+/*
+ * Have code that fits the target as it is, and keep it so.  Only who has the
+ * lock knows what has changed.
+ */
+static void
+lock_and_compile(KeptFold *kept, const PjProjection *projection)
+{
+	if (OidIsValid(kept->target))
+		LockRelationOid(kept->target, RowExclusiveLock);
+	if (!is_good(kept, projection))
+		compile_fold(kept, projection);
 }
 
 /* ---- keys ---- */
@@ -274,8 +294,7 @@ event_key(FoldBatch *batch, const PjEvent *event, Datum *key)
 
 	if (code->key == NULL)
 	{
-		*key = pj_text_as(pj_event_aggregate(event), attribute->atttypid,
-						  attribute->atttypmod);
+		*key = pj_id_as(pj_event_aggregate(event), attribute);
 		return true;
 	}
 	pj_fold_set_event(code, event);
@@ -293,11 +312,20 @@ typedef struct KeyPlace
 } KeyPlace;
 
 static int
-compare_keys(const void *a, const void *b, void *arg)
+compare_keys(const KeyPlace *a, const KeyPlace *b, SortSupport sort)
 {
-	return ApplySortComparator(((const KeyPlace *) a)->key, false,
-							   ((const KeyPlace *) b)->key, false,
-							   (SortSupport) arg);
+	return ApplySortComparator(a->key, false, b->key, false, sort);
+}
+
+/* Of equal keys the first event's comes first: a new row is written so. */
+static int
+compare_places(const void *a, const void *b, void *arg)
+{
+	const KeyPlace *pa = a;
+	const KeyPlace *pb = b;
+	int			result = compare_keys(pa, pb, (SortSupport) arg);
+
+	return result != 0 ? result : pa->event - pb->event;
 }
 
 static void
@@ -325,6 +353,9 @@ rows_by_aggregate(FoldBatch *batch)
 		Datum		key;
 
 		work->at = i;
+		batch->row_of[i - work->lo] = -1;
+		if (work->events[i]->skipped)
+			continue;
 		if (row_of_range[range] < 0)
 		{
 			(void) event_key(batch, work->events[i], &key);
@@ -359,7 +390,7 @@ rows_by_key(FoldBatch *batch)
 			places[n++].event = i;
 	}
 	PrepareSortSupportFromOrderingOp(type->lt_opr, &sort);
-	qsort_arg(places, n, sizeof(KeyPlace), compare_keys, &sort);
+	qsort_arg(places, n, sizeof(KeyPlace), compare_places, &sort);
 	for (int p = 0; p < n; p++)
 	{
 		if (p == 0 || compare_keys(&places[p - 1], &places[p], &sort) != 0)
@@ -407,6 +438,7 @@ stamp_row(const FoldBatch *batch, Datum *values, bool *nulls,
 {
 	const PjFoldColumns *columns = &batch->target.columns;
 
+	/* its memory is the event's */
 	values[columns->event_id - 1] = pj_event_id(event);
 	values[columns->version - 1] = event->values[PJ_EVENT_SEQUENCE_NUMBER];
 	nulls[columns->event_id - 1] = nulls[columns->version - 1] = false;
@@ -417,13 +449,25 @@ stamp_row(const FoldBatch *batch, Datum *values, bool *nulls,
 	}
 }
 
+/*
+ * May this be the tenant, or the key?  If the key is not the aggregate, keys
+ * that are equal mean the same row, however they are written.
+ */
+static bool
+is_own(FoldBatch *batch, AttrNumber attno, Datum value, Datum expected)
+{
+	return pj_fold_same(&batch->target, attno, value, expected) ||
+		(attno == batch->target.columns.key && batch->kept->code->key &&
+		 pj_fold_equal(&batch->target, attno, value, expected));
+}
+
 /* A fold must leave tenant and key alone. */
 static void
 check_own(FoldBatch *batch, AttrNumber attno, Datum *values, bool *nulls,
 		  Datum expected)
 {
 	if (!nulls[attno - 1] &&
-		pj_fold_same(&batch->target, attno, values[attno - 1], expected))
+		is_own(batch, attno, values[attno - 1], expected))
 		return;
 	ereport(ERROR,
 			errcode(ERRCODE_PJ_ISOLATION),
@@ -431,6 +475,36 @@ check_own(FoldBatch *batch, AttrNumber attno, Datum *values, bool *nulls,
 				   NameStr(TupleDescAttr(batch->target.desc, attno - 1)->attname)),
 			errdetail("A row's tenant and key are those of the event."),
 			errhint("Set both from the event when the row is null, and leave them alone otherwise."));
+}
+
+/* A row found by its key may be that of another tenant or aggregate. */
+static void
+check_found(FoldBatch *batch, AttrNumber attno, const PjFoldRow *row,
+			Datum expected, Datum id)
+{
+	Form_pg_attribute attribute = TupleDescAttr(batch->target.desc, attno - 1);
+	Oid			output;
+	bool		varlena;
+
+	if (is_own(batch, attno, row->values[attno - 1], expected))
+		return;
+	getTypeOutputInfo(attribute->atttypid, &output, &varlena);
+	ereport(ERROR,
+			errcode(ERRCODE_PJ_ISOLATION),
+			errmsg("row of \"%s\" is that of \"%s\"",
+				   TextDatumGetCString(id),
+				   OidOutputFunctionCall(output, row->values[attno - 1])),
+			errdetail("To column \"%s\" both are equal, but they are different ids.",
+					  NameStr(attribute->attname)),
+			errhint("Make the column of type text, with a collation that is deterministic."));
+}
+
+/* The values that a row has are no longer needed. */
+static void
+forget_values(FoldBatch *batch, PjFoldRow *row)
+{
+	for (int i = 0; i < batch->target.desc->natts; i++)
+		pj_fold_set(&batch->target, row, i, (Datum) 0, true);
 }
 
 /* Call the fold's function.  Returns false if it returned null. */
@@ -492,6 +566,7 @@ fold_by_function(FoldBatch *batch, PjFoldRow *row, const PjEvent *event)
 	MemoryContextSwitchTo(caller);
 
 	/* what lives on is a copy of its own */
+	forget_values(batch, row);
 	row->tuple = present ? heap_form_tuple(batch->target.desc, values, nulls) :
 		NULL;
 	if (present)
@@ -503,6 +578,17 @@ fold_by_function(FoldBatch *batch, PjFoldRow *row, const PjEvent *event)
 	MemoryContextReset(batch->per_event);
 }
 
+/* The runtime's own columns get values that belong to others. */
+static void
+disown_runtime_columns(FoldBatch *batch, PjFoldRow *row)
+{
+	const PjFoldColumns *columns = &batch->target.columns;
+
+	pj_fold_set(&batch->target, row, columns->tenant - 1, (Datum) 0, true);
+	pj_fold_set(&batch->target, row, columns->key - 1, (Datum) 0, true);
+	pj_fold_set(&batch->target, row, columns->event_id - 1, (Datum) 0, true);
+}
+
 /* A new row starts from the columns' defaults. */
 static void
 start_row(FoldBatch *batch, PjFoldRow *row)
@@ -512,15 +598,17 @@ start_row(FoldBatch *batch, PjFoldRow *row)
 
 	for (int i = 0; i < desc->natts; i++)
 	{
-		row->nulls[i] = true;
+		Datum		value = (Datum) 0;
+		bool		isnull = true;
+
 		if (code->defaults[i])
-			row->values[i] = ExecEvalExpr(code->defaults[i], code->econtext,
-										  &row->nulls[i]);
-		if (!row->nulls[i])
-			row->values[i] = datumCopy(row->values[i],
-									   TupleDescAttr(desc, i)->attbyval,
-									   TupleDescAttr(desc, i)->attlen);
+			value = ExecEvalExpr(code->defaults[i], code->econtext, &isnull);
+		if (!isnull)
+			value = datumCopy(value, TupleDescAttr(desc, i)->attbyval,
+							  TupleDescAttr(desc, i)->attlen);
+		pj_fold_set(&batch->target, row, i, value, isnull);
 	}
+	disown_runtime_columns(batch, row);
 	row->values[batch->target.columns.tenant - 1] = batch->target.tenant;
 	row->values[batch->target.columns.key - 1] = row->key;
 	row->nulls[batch->target.columns.tenant - 1] =
@@ -536,6 +624,7 @@ fold_by_expressions(FoldBatch *batch, PjFoldRow *row, const PjEvent *event)
 	TupleDesc	desc = batch->target.desc;
 	Datum		values[MaxHeapAttributeNumber];
 	bool		nulls[MaxHeapAttributeNumber];
+	bool		kept[MaxHeapAttributeNumber];
 
 	if (!row->present)
 		start_row(batch, row);
@@ -557,12 +646,16 @@ fold_by_expressions(FoldBatch *batch, PjFoldRow *row, const PjEvent *event)
 		Form_pg_attribute attribute = TupleDescAttr(desc, place);
 
 		/* a value that was passed on is where it was */
-		if (!nulls[i] && !attribute->attbyval &&
-			values[i] != row->values[place])
-			values[i] = datumCopy(values[i], false, attribute->attlen);
-		row->values[place] = values[i];
-		row->nulls[place] = nulls[i];
+		kept[i] = !nulls[i] && !row->nulls[place] && !attribute->attbyval &&
+			values[i] == row->values[place];
+		if (!nulls[i] && !kept[i])
+			values[i] = datumCopy(values[i], attribute->attbyval,
+								  attribute->attlen);
 	}
+	for (int i = 0; i < code->ncolumns; i++)
+		if (!kept[i])
+			pj_fold_set(&batch->target, row, code->attnos[i] - 1, values[i],
+						nulls[i]);
 	stamp_row(batch, row->values, row->nulls, event);
 	ResetExprContext(code->econtext);
 }
@@ -580,7 +673,16 @@ fold_events(FoldBatch *batch)
 		PjFoldRow  *row = &batch->rows[Max(which, 0)];
 
 		work->at = i;
-		if (event->skipped || which < 0 || has_seen(batch, row, event))
+		if (event->skipped || which < 0)
+			continue;
+		if (row->stored && !row->changed)
+		{
+			check_found(batch, batch->target.columns.tenant, row,
+						batch->target.tenant, pj_event_tenant(event));
+			check_found(batch, batch->target.columns.key, row, row->key,
+						pj_event_aggregate(event));
+		}
+		if (has_seen(batch, row, event))
 			continue;
 		CHECK_FOR_INTERRUPTS();
 		pj_set_replay(event->replay);
@@ -609,8 +711,7 @@ run_fold(void *arg)
 	int			n = work->hi - work->lo;
 
 	PushCopiedSnapshot(GetTransactionSnapshot());
-	if (!is_good(batch->kept, projection))
-		compile_fold(batch->kept, projection);
+	lock_and_compile(batch->kept, projection);
 	batch->kept->running = true;
 	if (OidIsValid(batch->kept->function))
 		fmgr_info(batch->kept->function, &batch->function);
@@ -627,12 +728,16 @@ run_fold(void *arg)
 	else
 		rows_by_aggregate(batch);
 	work->at = PJ_UNKNOWN;
+	pj_deadline_begin(batch->timeout_ms);
 	pj_fold_load(&batch->target, batch->rows, batch->nrows);
+	pj_deadline_end();
 	fold_events(batch);
 
 	/* what is found out only now may be any event's fault */
 	work->at = PJ_UNKNOWN;
+	pj_deadline_begin(batch->timeout_ms);
 	pj_fold_write(&batch->target, batch->rows, batch->nrows);
+	pj_deadline_end();
 
 	pj_fold_close(&batch->target);
 	ReleaseTupleDesc(batch->event_desc);

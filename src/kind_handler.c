@@ -38,7 +38,7 @@
 typedef struct KeptCode
 {
 	int32		id;				/* hash key */
-	TransactionId version;		/* of the registry's row */
+	uint64		version;		/* of the registry's row */
 	uint64		generation;		/* of the function's oid */
 	Oid			function;		/* invalid if it is to be looked up */
 	SPIPlanPtr	checkpoint;		/* reads a row's stamp; NULL until needed */

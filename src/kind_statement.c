@@ -38,7 +38,7 @@
 typedef struct KeptStatement
 {
 	int32		id;				/* hash key */
-	TransactionId version;		/* of the registry's row */
+	uint64		version;		/* of the registry's row */
 	SPIPlanPtr	plan;
 } KeptStatement;
 
@@ -152,23 +152,28 @@ describe_statement(void *arg)
 	errcontext("statement of projection \"%s\"", (const char *) arg);
 }
 
+/* Planning a statement finds out what parsing does not. */
+static void
+plan_statement(void *arg)
+{
+	TupleDesc	desc = lookup_rowtype_tupdesc_copy(pj_event_type_oid(), -1);
+
+	SPI_connect();
+	register_batch(desc, tuplestore_begin_heap(false, false, 64), 0);
+	(void) SPI_plan_get_cached_plan(prepare((const char *) arg));
+	SPI_finish();
+}
+
 static void
 statement_check(PjDefinition *definition, Oid owner)
 {
 	ErrorContextCallback callback = {error_context_stack, describe_statement,
 	(void *) definition->name};
-	TupleDesc	desc = lookup_rowtype_tupdesc_copy(pj_event_type_oid(), -1);
-	SPIPlanPtr	plan;
 
 	error_context_stack = &callback;
 	check_syntax(definition->statement);
-	SPI_connect();
-	register_batch(desc, tuplestore_begin_heap(false, false, 64), 0);
-	plan = prepare(definition->statement);
-
-	/* planning it finds out what parsing does not */
-	(void) SPI_plan_get_cached_plan(plan);
-	SPI_finish();
+	pj_kind_try(definition, owner, plan_statement,
+				(void *) definition->statement);
 	error_context_stack = callback.previous;
 }
 

@@ -182,7 +182,9 @@ read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
 	if (p->handed_over)
 		p->handover_log_seq = DatumGetInt64(columns[Anum_handover_log_seq - 1]);
 	p->started = DatumGetBool(columns[Anum_started - 1]);
-	p->version = HeapTupleHeaderGetXmin(tuple->t_data);
+	p->written_by = HeapTupleHeaderGetXmin(tuple->t_data);
+	p->version = (uint64) p->written_by << 32 |
+		HeapTupleHeaderGetRawCommandId(tuple->t_data);
 	p->dormant = strcmp(TextDatumGetCString(columns[Anum_home - 1]),
 						pj_home()) != 0;
 	p->search_path = text_column(Anum_search_path);

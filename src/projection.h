@@ -50,7 +50,9 @@ typedef struct PjProjection
 	bool		handed_over;	/* handover_log_seq is set */
 	int64		handover_log_seq;
 	bool		started;		/* it has been handed over before */
-	TransactionId version;		/* that wrote the registry's row */
+	TransactionId written_by;	/* the transaction that wrote the registry's
+								 * row */
+	uint64		version;		/* of that row: another one after each change */
 	bool		dormant;		/* it lives in another database */
 	const char *search_path;
 } PjProjection;

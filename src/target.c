@@ -167,6 +167,19 @@ check_fold(Relation rel, bool several)
 						  "If key is not the aggregate, a fold's target needs last_log_seq bigint too: several aggregates meet in one row.");
 }
 
+static void
+check_table(Relation rel, Oid owner, PjTargetNeed need)
+{
+	check_relation(rel, owner);
+	check_column(rel, "tenant_id",
+				 "Every row of a read model belongs to a tenant.");
+	check_no_deferred(rel);
+	if (need == PJ_NEEDS_CHECKPOINT)
+		check_checkpoint(rel);
+	if (need == PJ_NEEDS_FOLD || need == PJ_NEEDS_LOG_FOLD)
+		check_fold(rel, need == PJ_NEEDS_LOG_FOLD);
+}
+
 /* Take a name apart that may be qualified and quoted. */
 List *
 pj_parse_name(const char *name, const char *what)
@@ -210,14 +223,7 @@ pj_target_check(const char *name, Oid owner, PjTargetNeed need)
 				errhint("Create the table first."));
 
 	rel = table_open(relid, NoLock);
-	check_relation(rel, owner);
-	check_column(rel, "tenant_id",
-				 "Every row of a read model belongs to a tenant.");
-	check_no_deferred(rel);
-	if (need == PJ_NEEDS_CHECKPOINT)
-		check_checkpoint(rel);
-	if (need == PJ_NEEDS_FOLD || need == PJ_NEEDS_LOG_FOLD)
-		check_fold(rel, need == PJ_NEEDS_LOG_FOLD);
+	check_table(rel, owner, need);
 	qualified = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
 										   RelationGetRelationName(rel));
 	table_close(rel, NoLock);
@@ -265,6 +271,16 @@ pj_target_oid(const PjProjection *projection, int i)
 	if (!OidIsValid(relid))
 		refuse_altered(projection, table);
 	return relid;
+}
+
+/*
+ * Check a fold's target again, as it is now: it may have been altered or given
+ * away, or be another table of the same name.
+ */
+void
+pj_target_check_fold(Relation rel, Oid owner, bool several)
+{
+	check_table(rel, owner, several ? PJ_NEEDS_LOG_FOLD : PJ_NEEDS_FOLD);
 }
 
 /* The column that identifies a fold's row within its tenant. */

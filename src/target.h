@@ -23,6 +23,7 @@ typedef enum PjTargetNeed
 
 extern char *pj_target_check(const char *name, Oid owner, PjTargetNeed need);
 extern Oid	pj_target_oid(const PjProjection *projection, int i);
+extern void pj_target_check_fold(Relation rel, Oid owner, bool several);
 extern char *pj_target_key(Relation rel);
 extern char *pj_target_checkpoint_query(const PjProjection *projection);
 
