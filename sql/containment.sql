@@ -36,7 +36,8 @@ GRANT EXECUTE ON FUNCTION projector_outbox_report, projector_outbox_stats TO reg
 GRANT USAGE ON SCHEMA projector TO regress_modeller, regress_other;
 GRANT EXECUTE ON FUNCTION projector_create, projector_alter, projector_set_mode, projector_pause, projector_resume,
     projector_drop, projector_drain, projector_retry, projector_reset, projector_is_replay, projector_requeue,
-    projector_requeue_dead, projector_skip, projector_unskip, projector_note TO regress_modeller, regress_other;
+    projector_requeue_dead, projector_skip, projector_unskip, projector_note, projector_rebuild, projector_rebuild_all,
+    projector_catch_up, projector_clear TO regress_modeller, regress_other;
 
 --
 -- Nothing is granted to everybody

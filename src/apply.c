@@ -351,6 +351,8 @@ pj_batch_is_reread(const PjBatch *batch, const PjEvent *event, PjState state)
 {
 	const PjProjection *projection = batch->projection;
 
+	if (batch->apply->rebuild)
+		return true;
 	switch (state)
 	{
 		case PJ_SWITCHING:
@@ -608,11 +610,18 @@ note_failed(PjBatch *batch, int i, ErrorData *error)
 		error->message = pj_deadline_message();
 	batch->apply->failed++;
 	batch->apply->failed_at = pj_event_sequence(batch->events[i]);
-	outcome = pj_failure_record(batch->projection, batch->events[i],
-								batch->items[i].attempt_count, error);
+	if (batch->apply->on_error == PJ_ERROR_SKIPPED)
+	{
+		pj_failure_pass_over(batch->projection, batch->events[i], error);
+		outcome = PJ_PASS_OVER;
+	}
+	else
+		outcome = pj_failure_record(batch->projection, batch->events[i],
+									batch->items[i].attempt_count, error);
 
 	/* its offset has a row now, or a new version of it */
-	batch->offsets[batch->offset_of[i]].exists = true;
+	if (batch->apply->on_error != PJ_ERROR_SKIPPED)
+		batch->offsets[batch->offset_of[i]].exists = true;
 	batch->offsets[batch->offset_of[i]].row = NULL;
 	if (outcome == PJ_PASS_OVER)
 	{
@@ -785,7 +794,8 @@ apply_once(PjApply *apply)
 	mark_replays(&batch);
 	mark_skips(&batch);
 
-	if (apply->driver == PJ_BY_STRICT_APPEND)
+	if (apply->driver == PJ_BY_STRICT_APPEND ||
+		apply->on_error == PJ_ERROR_RAISED)
 		apply_strictly(&batch);
 	else
 		apply_slices(&batch);

@@ -20,6 +20,14 @@ typedef enum PjDriver
 	PJ_BY_LOG					/* the log is being read; else as PJ_BY_APPEND */
 } PjDriver;
 
+/* What to do with an event that fails. */
+typedef enum PjOnError
+{
+	PJ_ERROR_RECORDED,			/* keep it, to be tried again */
+	PJ_ERROR_RAISED,
+	PJ_ERROR_SKIPPED			/* pass over it at once */
+} PjOnError;
+
 typedef struct PjApply
 {
 	/* what to apply */
@@ -34,6 +42,9 @@ typedef struct PjApply
 	int			nclaims;
 	int64		retry;			/* log_seq of the event to be tried even if it
 								 * is dead or its time has not come, or 0 */
+
+	PjOnError	on_error;
+	bool		rebuild;		/* the events are read again, all of them */
 
 	/* what became of it */
 	int64		applied;

@@ -199,6 +199,56 @@ check_on_error(const PjDefinition *definition, const PjOptions *options)
 					by_log ? "stop" : "hold"));
 }
 
+/* What a rebuild may do depends on the ordering too. */
+static void
+check_on_rebuild_error(const PjDefinition *definition,
+					   const PjOptions *options)
+{
+	if (strcmp(definition->ordering, "log") == 0 &&
+		strcmp(options->on_rebuild_error, "hold") == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("option \"on_rebuild_error\" cannot be \"hold\" with ordering \"log\""),
+				errdetail("Holding back one aggregate would let events of others overtake it."),
+				errhint("Possible values are \"raise\" and \"skip\"."));
+}
+
+/* Does a projection depend on another, directly or through others? */
+static bool
+depends_on(const char *const *names, const char *wanted, int depth)
+{
+	PjProjection *projections;
+	int			n = pj_projections(&projections);
+
+	for (int i = 0; names[i] && depth <= n; i++)
+	{
+		if (strcmp(names[i], wanted) == 0)
+			return true;
+		for (int p = 0; p < n; p++)
+			if (strcmp(projections[p].name, names[i]) == 0 &&
+				depends_on((const char *const *) projections[p].options.depends_on,
+						   wanted, depth + 1))
+				return true;
+	}
+	return false;
+}
+
+/* Those it depends on exist, and do not depend on it. */
+static void
+check_dependencies(const PjDefinition *definition, const PjOptions *options)
+{
+	for (int i = 0; options->depends_on[i]; i++)
+		if (strcmp(options->depends_on[i], definition->name) != 0)
+			(void) pj_projection_find(options->depends_on[i]);
+	if (depends_on((const char *const *) options->depends_on,
+				   definition->name, 0))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("projection \"%s\" would depend on itself",
+					   definition->name),
+				errhint("Option \"depends_on\" must not lead back to the projection."));
+}
+
 /*
  * Check a definition for an owner, and replace names by qualified ones.
  */
@@ -214,6 +264,8 @@ pj_definition_check(PjDefinition *definition, Oid owner)
 	check_event_types(definition);
 	pj_options_parse(definition->options, &options);
 	check_on_error(definition, &options);
+	check_on_rebuild_error(definition, &options);
+	check_dependencies(definition, &options);
 	check_targets(definition, &options, owner);
 	definition->kind->check(definition, owner);
 }

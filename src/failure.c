@@ -58,6 +58,16 @@ static PjStatement resolve = {
 	.argtypes = {INT4OID, INT8ARRAYOID, TEXTOID},
 };
 
+static PjStatement rebuilt = {
+	.sql = "UPDATE projector.projection_failures"
+	" SET resolved_at = clock_timestamp(), resolution = 'rebuilt'"
+	" WHERE projection_id = $1 AND resolved_at IS NULL AND tenant_id = $2"
+	" AND ($3 IS NULL OR aggregate_id = $3) AND log_seq <= $4",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 4,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID},
+};
+
 static PjStatement select_open = {
 	.sql = "SELECT FROM projector.projection_failures"
 	" WHERE projection_id = $1 AND resolved_at IS NULL LIMIT 1",
@@ -300,6 +310,28 @@ pj_failure_record(const PjProjection *projection, const PjEvent *event,
 		pj_alert(projection, event, skip ? "skipped" :
 				 last ? "dead" : "error_threshold", errors, error);
 	return !last ? PJ_TRY_AGAIN : skip ? PJ_PASS_OVER : PJ_GIVE_UP;
+}
+
+/* Record that an event has failed in a rebuild, and is passed over. */
+void
+pj_failure_pass_over(const PjProjection *projection, const PjEvent *event,
+					 const ErrorData *error)
+{
+	write_record(projection, event, error, false, false);
+	(void) pj_failure_skip(projection, event,
+						   CStringGetTextDatum("option \"on_rebuild_error\" is \"skip\""),
+						   "projector");
+}
+
+/* Close the open failures of what is rebuilt; aggregate is 0 for all. */
+void
+pj_failure_rebuilt(const PjProjection *projection, Datum tenant,
+				   Datum aggregate, int64 upto)
+{
+	Datum		values[4] = {Int32GetDatum(projection->id), tenant, aggregate,
+	Int64GetDatum(upto)};
+
+	pj_execute(&rebuilt, values, aggregate ? NULL : "  n ");
 }
 
 /* Record that an event would fail. */

@@ -25,6 +25,11 @@ extern bool pj_failure_transient(const ErrorData *error);
 extern PjOutcome pj_failure_record(const PjProjection *projection,
 								   const PjEvent *event, int attempts_before,
 								   const ErrorData *error);
+extern void pj_failure_pass_over(const PjProjection *projection,
+								 const PjEvent *event,
+								 const ErrorData *error);
+extern void pj_failure_rebuilt(const PjProjection *projection, Datum tenant,
+							   Datum aggregate, int64 upto);
 extern void pj_failure_record_shadow(const PjProjection *projection,
 									 const PjEvent *event,
 									 const ErrorData *error);

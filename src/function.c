@@ -75,13 +75,12 @@ refuse_missing(const PjSignature *signature, const char *name)
 {
 	if (FuncnameGetCandidates(pj_parse_name(name, signature->what), -1, NIL,
 							  false, false, false, true) != NULL)
-		refuse_signature(signature, name, signature->nargs == 1 ?
-						 "No function of that name takes one argument of type projector.event." :
-						 "No function of that name takes a row of the target and a projector.event.");
+		refuse_signature(signature, name,
+						 psprintf("No function of that name takes %s.",
+								  signature->takes));
 	ereport(ERROR,
 			errcode(ERRCODE_UNDEFINED_FUNCTION),
 			errmsg("function %s(%s) does not exist", name,
-				   signature->nargs == 1 ? "projector.event" :
 				   signature->arguments),
 			errhint("Create the function, or name another one: %s => 'schema.name'.",
 					signature->what));

@@ -20,6 +20,7 @@ bool		pj_enabled = true;
 bool		pj_autostart = true;
 int			pj_workers = 1;
 int			pj_naptime = 1000;
+int			pj_progress_interval = 5000;
 
 static int	clock_offset = 0;
 
@@ -89,6 +90,14 @@ pj_guc_init(void)
 							&pj_naptime,
 							1000, 10, 60 * 60 * 1000,
 							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("projector.progress_interval",
+							"How often a rebuild says how far it is.",
+							"0 is never.",
+							&pj_progress_interval,
+							5000, 0, INT_MAX,
+							PGC_USERSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("projector.tail_wait",

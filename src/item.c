@@ -19,6 +19,7 @@
 #include "apply.h"
 #include "args.h"
 #include "context.h"
+#include "clear.h"
 #include "cursor.h"
 #include "failure.h"
 #include "guc.h"
@@ -26,6 +27,7 @@
 #include "offset.h"
 #include "outbox.h"
 #include "projection.h"
+#include "rebuild.h"
 #include "statement.h"
 #include "step.h"
 #include "tail.h"
@@ -105,7 +107,7 @@ refuse_below_offset(const QueuedEvent *item)
 					   item->pair.projection->name),
 				errdetail("The offset is %lld: the event has been applied or passed over.",
 						  (long long) offset),
-				errhint("To apply it again, remove the aggregate from the read model and reset it with projector_reset."));
+				errhint("To apply it again, use projector_rebuild."));
 }
 
 /* The event itself; an error if it is not there, or of no interest. */
@@ -401,6 +403,12 @@ projector_unskip(PG_FUNCTION_ARGS)
 	passed = item_offset(&item) >= item.sequence;
 	done = pj_failure_unskip(item.pair.projection, pj_event_log_seq(event));
 	pj_failure_note_skips(item.pair.projection);
+	if (done && passed && pj_clear_by_aggregate(item.pair.projection))
+	{
+		(void) pj_rebuild_aggregate(item.pair.projection, item.pair.tenant,
+									item.aggregate);
+		passed = false;
+	}
 	pj_leave_internal(&item.saved);
 
 	if (done && passed)
@@ -408,7 +416,7 @@ projector_unskip(PG_FUNCTION_ARGS)
 				errmsg("event %lld of aggregate \"%s\" has been passed over, and is not in the read model",
 					   (long long) item.sequence,
 					   TextDatumGetCString(item.aggregate)),
-				errhint("It is applied once the aggregate is removed from the read model and reset with projector_reset."));
+				errhint("Run projector_rebuild for the tenant."));
 	PG_RETURN_BOOL(done);
 }
 

@@ -100,6 +100,7 @@ fold_signature(Oid relid)
 			.argtypes = {rowtype, pj_event_type_oid()},
 			.rettype = rowtype,
 			.arguments = psprintf("s %s, e projector.event", name),
+			.takes = "a row of the target and a projector.event",
 			.result = name,
 	};
 }
@@ -427,7 +428,7 @@ has_seen(const FoldBatch *batch, const PjFoldRow *row, const PjEvent *event)
 					   TextDatumGetCString(pj_event_aggregate(event)),
 					   (long long) version),
 				errdetail("Its last_event_id is not that of the event in the log."),
-				errhint("Compare the log with a backup, or remove the row and reset the aggregate."));
+				errhint("Compare the log with a backup, or rebuild the aggregate."));
 	return version >= pj_event_sequence(event);
 }
 

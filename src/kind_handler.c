@@ -95,6 +95,7 @@ handler_signature(void)
 			.argtypes = {pj_event_type_oid()},
 			.rettype = VOIDOID,
 			.arguments = "e projector.event",
+			.takes = "one argument of type projector.event",
 			.result = "void",
 	};
 }

@@ -101,6 +101,22 @@ static PjStatement reset_aggregate = {
 	.argtypes = {INT4OID, TEXTOID, TEXTOID},
 };
 
+static PjStatement delete_tenant = {
+	.sql = "DELETE FROM projector.projection_offsets"
+	" WHERE projection_id = $1 AND tenant_id = $2",
+	.expect = SPI_OK_DELETE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+static PjStatement delete_aggregate = {
+	.sql = "DELETE FROM projector.projection_offsets"
+	" WHERE projection_id = $1 AND tenant_id = $2 AND aggregate_id = $3",
+	.expect = SPI_OK_DELETE,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID},
+};
+
 /*
  * An offset as it is now.  If a transaction that is still open has changed
  * it, the offset is busy, and nothing else is known of it.
@@ -294,6 +310,15 @@ pj_offset_count_error(int32 projection_id, Datum tenant, Datum aggregate,
 
 	pj_execute(&count_error, values, NULL);
 	return DatumGetInt32(pj_result(0, 1, &isnull));
+}
+
+/* Forget a tenant's offsets, or that of one aggregate. */
+void
+pj_offsets_delete(int32 projection_id, Datum tenant, Datum aggregate)
+{
+	Datum		values[3] = {Int32GetDatum(projection_id), tenant, aggregate};
+
+	pj_execute(aggregate ? &delete_aggregate : &delete_tenant, values, NULL);
 }
 
 /* Set offsets back to 0; tenant and aggregate are 0 for all. */

@@ -31,6 +31,8 @@ extern bool pj_offsets_move(int32 projection_id, Datum tenant,
 							const PjOffsetMove *moves, int n);
 extern int	pj_offset_count_error(int32 projection_id, Datum tenant,
 								  Datum aggregate, const char *error);
+extern void pj_offsets_delete(int32 projection_id, Datum tenant,
+							  Datum aggregate);
 extern int64 pj_offsets_reset(int32 projection_id, Datum tenant,
 							  Datum aggregate);
 

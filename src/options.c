@@ -23,10 +23,13 @@ typedef enum OptionType
 	OPTION_INT,
 	OPTION_DURATION,
 	OPTION_BOOL,
-	OPTION_CHOICE
+	OPTION_CHOICE,
+	OPTION_TEXT,
+	OPTION_NAMES
 } OptionType;
 
 static const char *const checkpoint_choices[] = {"none", "check", NULL};
+static const char *const on_rebuild_error_choices[] = {"raise", "hold", "skip", NULL};
 static const char *const on_error_choices[] = {"hold", "skip", "stop", NULL};
 
 typedef struct OptionDef
@@ -54,6 +57,9 @@ static const OptionDef option_defs[] = {
 	{"may_append", OPTION_BOOL, FIELD(may_append), false},
 	{"checkpoint", OPTION_CHOICE, FIELD(checkpoint), .choices = checkpoint_choices},
 	{"on_error", OPTION_CHOICE, FIELD(on_error), .choices = on_error_choices},
+	{"on_rebuild_error", OPTION_CHOICE, FIELD(on_rebuild_error), .choices = on_rebuild_error_choices},
+	{"clear", OPTION_TEXT, FIELD(clear)},
+	{"depends_on", OPTION_NAMES, FIELD(depends_on)},
 };
 
 #define field_of(options, def, type) \
@@ -184,6 +190,49 @@ read_choice(const OptionDef *def, JsonbValue *value, PjOptions *options)
 }
 
 static void
+read_text(const OptionDef *def, JsonbValue *value, PjOptions *options)
+{
+	if (value->type != jbvString || value->val.string.len == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("option \"%s\" must be a string that is not empty",
+					   def->name));
+	*field_of(options, def, const char *) =
+		pnstrdup(value->val.string.val, value->val.string.len);
+}
+
+static void
+read_names(const OptionDef *def, JsonbValue *value, PjOptions *options)
+{
+	const char **names;
+	JsonbIterator *it;
+	JsonbIteratorToken token;
+	JsonbValue	elem;
+	int			n = 0;
+
+	if (value->type != jbvBinary ||
+		!JsonContainerIsArray(value->val.binary.data))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("option \"%s\" must be an array of names", def->name));
+	names = palloc0(sizeof(char *) *
+					(JsonContainerSize(value->val.binary.data) + 1));
+	it = JsonbIteratorInit(value->val.binary.data);
+	while ((token = JsonbIteratorNext(&it, &elem, true)) != WJB_DONE)
+	{
+		if (token != WJB_ELEM)
+			continue;
+		if (elem.type != jbvString)
+			ereport(ERROR,
+					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("option \"%s\" must be an array of names",
+						   def->name));
+		names[n++] = pnstrdup(elem.val.string.val, elem.val.string.len);
+	}
+	*field_of(options, def, const char **) = names;
+}
+
+static void
 refuse_unknown(const char *name)
 {
 	StringInfoData list;
@@ -229,6 +278,13 @@ set_initial(PjOptions *options)
 			case OPTION_CHOICE:
 				*field_of(options, def, const char *) = def->choices[0];
 				break;
+			case OPTION_TEXT:
+				*field_of(options, def, const char *) = NULL;
+				break;
+			case OPTION_NAMES:
+				*field_of(options, def, const char **) =
+					palloc0(sizeof(char *));
+				break;
 		}
 	}
 }
@@ -243,6 +299,8 @@ pj_options_parse(Jsonb *json, PjOptions *options)
 		[OPTION_DURATION] = read_duration,
 		[OPTION_BOOL] = read_bool,
 		[OPTION_CHOICE] = read_choice,
+		[OPTION_TEXT] = read_text,
+		[OPTION_NAMES] = read_names,
 	};
 	JsonbIterator *it;
 	JsonbValue	value;

@@ -21,6 +21,9 @@ typedef struct PjOptions
 	const char *checkpoint;		/* "none" or "check" */
 	const char *on_error;		/* "hold", "stop" or "skip" */
 	bool		skip_errors;	/* on_error is "skip" */
+	const char *on_rebuild_error;	/* "raise", "hold" or "skip" */
+	const char *clear;			/* name of a function, or NULL */
+	const char **depends_on;	/* names of projections; ends with NULL */
 } PjOptions;
 
 extern void pj_options_parse(Jsonb *json, PjOptions *options);

@@ -321,6 +321,13 @@ static PjStatement clear_aggregate = {
 	.argtypes = {INT4OID, TEXTOID, TEXTOID},
 };
 
+static PjStatement clear_upto = {
+	.sql = CLEAR " AND tenant_id = $2 AND log_seq <= $3",
+	.expect = SPI_OK_DELETE,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, INT8OID},
+};
+
 /* The failures of items that go are closed with them. */
 static PjStatement unsubscribe = {
 	.sql = "WITH gone AS (DELETE FROM projector.apply_outbox"
@@ -883,6 +890,16 @@ pj_outbox_clear(int32 projection_id, Datum tenant, Datum aggregate)
 
 	pj_execute(aggregate ? &clear_aggregate :
 			   tenant ? &clear_tenant : &clear_all, values, NULL);
+}
+
+/* Remove a tenant's items up to a position in the log. */
+void
+pj_outbox_clear_upto(int32 projection_id, Datum tenant, int64 upto)
+{
+	Datum		values[3] = {Int32GetDatum(projection_id), tenant,
+	Int64GetDatum(upto)};
+
+	pj_execute(&clear_upto, values, NULL);
 }
 
 /*

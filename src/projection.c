@@ -177,7 +177,9 @@ read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
 	pj_options_parse(p->options_json, &p->options);
 	p->paused = DatumGetBool(columns[Anum_paused - 1]);
 	p->overrides = DatumGetBool(columns[Anum_overrides - 1]);
-	p->skips = DatumGetBool(columns[Anum_skips - 1]) || p->options.skip_errors;
+	p->skips = DatumGetBool(columns[Anum_skips - 1]) ||
+		p->options.skip_errors ||
+		strcmp(p->options.on_rebuild_error, "skip") == 0;
 	p->handed_over = !nulls[Anum_handover_log_seq - 1];
 	if (p->handed_over)
 		p->handover_log_seq = DatumGetInt64(columns[Anum_handover_log_seq - 1]);

@@ -64,7 +64,7 @@ check_repeatable(const PjProjection *projection, bool force)
 			errmsg("projection \"%s\" cannot be reset safely",
 				   projection->name),
 			errdetail("Its events would be applied a second time to a read model that has them already."),
-			errhint("Empty the read model and call projector_reset with force => true (what projector_rebuild will do in one step), or set option \"idempotent\" if its code can stand events it has seen."));
+			errhint("Use projector_rebuild, or set option \"idempotent\" if its code can stand events it has seen. With force => true it is done all the same."));
 }
 
 /* What cannot be done to this projection, or this pair of it. */

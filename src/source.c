@@ -408,6 +408,52 @@ pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
 	return list.count;
 }
 
+/*
+ * Begin to read all events of a tenant, or of one aggregate, that are there
+ * now, by aggregate and sequence.
+ */
+void
+pj_source_scan_begin(PjEventScan *scan, Datum tenant, Datum aggregate,
+					 Datum event_types)
+{
+	ScanKeyData keys[2];
+
+	memset(scan, 0, sizeof(*scan));
+	if (event_types)
+		deconstruct_array(DatumGetArrayTypeP(event_types), TEXTOID, -1, false,
+						  TYPALIGN_INT, &scan->types, NULL, &scan->ntypes);
+	CommandCounterIncrement();
+	scan->snapshot = RegisterSnapshot(GetLatestSnapshot());
+	pj_key_text(&keys[0], 1, tenant);
+	if (aggregate)
+		pj_key_text(&keys[1], 2, aggregate);
+	pj_fetch_begin(&scan->fetch, &events_table, scan->snapshot,
+				   aggregate ? 2 : 1, keys);
+}
+
+/* The next events, at most "max" of them; 0 when there are no more. */
+int
+pj_source_scan_next(PjEventScan *scan, int max, PjEvent **events)
+{
+	EventList	list = {.room = Min(max, 1000) + 1,.types = scan->types,
+	.ntypes = scan->ntypes};
+
+	if (scan->ended)
+		return 0;
+	list.events = palloc(sizeof(PjEvent) * list.room);
+	collect_events(&scan->fetch, &list, max, 0);
+	scan->ended = list.count < max;
+	*events = list.events;
+	return list.count;
+}
+
+void
+pj_source_scan_end(PjEventScan *scan)
+{
+	pj_fetch_end(&scan->fetch);
+	UnregisterSnapshot(scan->snapshot);
+}
+
 /* Load a tenant's events in the order of the log. */
 int
 pj_source_load_log(Datum tenant, int64 after, int64 upto, Datum event_types,

@@ -8,6 +8,8 @@
 #include "compat.h"
 #include "executor/tuptable.h"
 
+#include "fetch.h"
+
 /* The columns of type projector.event. */
 typedef enum PjEventColumn
 {
@@ -69,6 +71,16 @@ typedef struct PjTenants
 	int			count;
 } PjTenants;
 
+/* Reading all events of a tenant, aggregate by aggregate. */
+typedef struct PjEventScan
+{
+	PjFetch		fetch;
+	Snapshot	snapshot;
+	Datum	   *types;			/* those wanted, or none for all */
+	int			ntypes;
+	bool		ended;			/* another look would start again */
+} PjEventScan;
+
 /* New events of one aggregate, the columns as arrays. */
 typedef struct PjNewEvents
 {
@@ -108,6 +120,10 @@ extern int	pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
 extern int	pj_source_load_log(Datum tenant, int64 after, int64 upto,
 							   Datum event_types, int limit,
 							   PjEvent **events);
+extern void pj_source_scan_begin(PjEventScan *scan, Datum tenant,
+								 Datum aggregate, Datum event_types);
+extern int	pj_source_scan_next(PjEventScan *scan, int max, PjEvent **events);
+extern void pj_source_scan_end(PjEventScan *scan);
 extern bool pj_source_complete(Datum tenant, Datum aggregate,
 							   int64 after, int64 before);
 extern int64 pj_source_last_subscribed(Datum tenant, Datum aggregate,

@@ -283,6 +283,13 @@ pj_target_check_fold(Relation rel, Oid owner, bool several)
 	check_table(rel, owner, several ? PJ_NEEDS_LOG_FOLD : PJ_NEEDS_FOLD);
 }
 
+int
+pj_target_count(const PjProjection *projection)
+{
+	return ArrayGetNItems(ARR_NDIM(DatumGetArrayTypeP(projection->targets)),
+						  ARR_DIMS(DatumGetArrayTypeP(projection->targets)));
+}
+
 /* The column that identifies a fold's row within its tenant. */
 char *
 pj_target_key(Relation rel)
@@ -312,4 +319,34 @@ pj_target_checkpoint_query(const PjProjection *projection)
 					table,
 					column_type(relid, "tenant_id"), quote_identifier(key),
 					column_type(relid, key));
+}
+
+static char *
+qualified_name(Oid relid)
+{
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
+									  get_rel_name(relid));
+}
+
+/* Removes the rows of tenant $1, or of its aggregate $2. */
+char *
+pj_target_delete_query(Oid relid, bool aggregate)
+{
+	char	   *key = aggregate ? key_column(relid) : NULL;
+	char	   *of_tenant = psprintf("DELETE FROM %s WHERE tenant_id = $1::%s",
+									 qualified_name(relid),
+									 column_type(relid, "tenant_id"));
+
+	if (!aggregate)
+		return of_tenant;
+	return psprintf("%s AND %s = $2::%s", of_tenant, quote_identifier(key),
+					column_type(relid, key));
+}
+
+/* The tenants a table has rows of. */
+char *
+pj_target_tenants_query(Oid relid)
+{
+	return psprintf("SELECT DISTINCT tenant_id::text FROM %s"
+					" WHERE tenant_id IS NOT NULL", qualified_name(relid));
 }

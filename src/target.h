@@ -24,7 +24,10 @@ typedef enum PjTargetNeed
 extern char *pj_target_check(const char *name, Oid owner, PjTargetNeed need);
 extern Oid	pj_target_oid(const PjProjection *projection, int i);
 extern void pj_target_check_fold(Relation rel, Oid owner, bool several);
+extern int	pj_target_count(const PjProjection *projection);
 extern char *pj_target_key(Relation rel);
+extern char *pj_target_delete_query(Oid relid, bool aggregate);
+extern char *pj_target_tenants_query(Oid relid);
 extern char *pj_target_checkpoint_query(const PjProjection *projection);
 
 #endif							/* PJ_TARGET_H */

@@ -32,6 +32,44 @@ AS 'MODULE_PATHNAME', 'projector_reset';
 COMMENT ON FUNCTION projector_reset IS
     'set checkpoints back to 0 and read the log again';
 
+-- Builds a read model anew from the log, in the calling transaction, and returns
+-- how many events were applied: of one aggregate, one tenant, or all.  Tables:
+-- as projector_drain.
+CREATE FUNCTION projector_rebuild(
+    name text, tenant_id text DEFAULT NULL, aggregate_id text DEFAULT NULL)
+RETURNS bigint
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_rebuild';
+COMMENT ON FUNCTION projector_rebuild IS 'build a read model anew from the log';
+
+-- The same for all projections, those first that others depend on.
+-- Tables: as projector_drain.
+CREATE FUNCTION projector_rebuild_all(tenant_id text DEFAULT NULL)
+RETURNS bigint
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_rebuild_all';
+COMMENT ON FUNCTION projector_rebuild_all IS
+    'build all read models anew from the log';
+
+-- Applies what waits, and what the log has behind the cursor, up to a position
+-- or to its settled end, whatever the mode; returns how many events.
+-- Tables: as projector_drain.
+CREATE FUNCTION projector_catch_up(
+    name text, tenant_id text DEFAULT NULL, until_log_seq bigint DEFAULT NULL)
+RETURNS bigint
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_catch_up';
+COMMENT ON FUNCTION projector_catch_up IS
+    'apply all that a projection has not applied yet';
+
+-- Removes a tenant's rows from a read model and returns how many (0 if a
+-- function of the projection does it).  Checkpoints stay as they are.
+-- Tables: what the projection writes.
+CREATE FUNCTION projector_clear(name text, tenant_id text) RETURNS bigint
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_clear';
+COMMENT ON FUNCTION projector_clear IS 'empty a tenant''s read model';
+
 -- For handlers: is the event one that has been read from the log again, by a
 -- reset or for a new projection, and not just appended?  A handler with effects
 -- beyond its read model leaves them out then.  Tables: none.

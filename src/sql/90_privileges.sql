@@ -9,7 +9,9 @@ REVOKE ALL ON FUNCTION
     projector_drain, projector_retry, projector_reset, projector_is_replay,
     projector_requeue, projector_requeue_dead, projector_skip,
     projector_unskip, projector_note, projector_outbox_report,
-    projector_outbox_stats, projector_worker_start, projector_worker_stop
+    projector_outbox_stats, projector_worker_start, projector_worker_stop,
+    projector_rebuild, projector_rebuild_all, projector_catch_up,
+    projector_clear
     FROM PUBLIC;
 
 -- A dump carries the data along, and the sequences that number it.

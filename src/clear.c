@@ -1,0 +1,263 @@
+/*
+ * clear.c
+ *	  Emptying read models: all rows of a tenant, or those of an aggregate.
+ *
+ * Rows go by DELETE, never by TRUNCATE, so that readers see the old ones until
+ * the transaction commits.  Tables that refer to others go first.  A projection
+ * whose rows cannot be told by their tenant has a function of its own, option
+ * "clear".  All of it runs as the projection's owner, contained like the rest
+ * of its code.
+ */
+#include "compat.h"
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "catalog/pg_constraint.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "nodes/pg_list.h"
+#include "utils/builtins.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "clear.h"
+#include "context.h"
+#include "function.h"
+#include "statement.h"
+#include "target.h"
+
+/* Something to be emptied. */
+typedef struct Clearing
+{
+	const PjProjection *projection;
+	Datum		tenant;
+	Datum		aggregate;		/* 0 for all */
+	int64		count;			/* of rows removed */
+	Datum	   *tenants;		/* found in the read model */
+	int			ntenants;
+} Clearing;
+
+/* Is it known which rows are those of an aggregate? */
+bool
+pj_clear_by_aggregate(const PjProjection *projection)
+{
+	return strncmp(projection->kind, "fold", 4) == 0 &&
+		strcmp(projection->key, "aggregate_id") == 0;
+}
+
+/* f(tenant_id text) or f(tenant_id text, aggregate_id text). */
+static PjSignature
+clear_signature(bool aggregate)
+{
+	return (PjSignature)
+	{
+		.what = "clear",
+			.nargs = aggregate ? 2 : 1,
+			.argtypes = {TEXTOID, TEXTOID},
+			.rettype = VOIDOID,
+			.arguments = aggregate ? "tenant_id text, aggregate_id text" :
+			"tenant_id text",
+			.takes = aggregate ? "tenant_id and aggregate_id, both text" :
+			"tenant_id, a text",
+			.result = "void",
+	};
+}
+
+/* ---- order ---- */
+
+/* Does one table refer to another? */
+static bool
+refers_to(Oid relid, Oid other)
+{
+	Relation	rel = table_open(relid, AccessShareLock);
+	List	   *keys = RelationGetFKeyList(rel);
+	ListCell   *cell;
+	bool		found = false;
+
+	foreach(cell, keys)
+		found = found || ((ForeignKeyCacheInfo *) lfirst(cell))->confrelid == other;
+	table_close(rel, AccessShareLock);
+	return found;
+}
+
+/* The targets, those first that refer to others. */
+static List *
+targets_in_order(const PjProjection *projection)
+{
+	List	   *left = NIL;
+	List	   *ordered = NIL;
+
+	for (int i = 0; i < pj_target_count(projection); i++)
+		left = lappend_oid(left, pj_target_oid(projection, i));
+	while (left != NIL)
+	{
+		Oid			next = linitial_oid(left);
+		ListCell   *cell,
+				   *other;
+
+		/* one that no other refers to; in a cycle, any */
+		foreach(cell, left)
+		{
+			bool		referred = false;
+
+			foreach(other, left)
+				referred = referred ||
+					(lfirst_oid(other) != lfirst_oid(cell) &&
+					 refers_to(lfirst_oid(other), lfirst_oid(cell)));
+			if (!referred)
+			{
+				next = lfirst_oid(cell);
+				break;
+			}
+		}
+		ordered = lappend_oid(ordered, next);
+		left = list_delete_oid(left, next);
+	}
+	return ordered;
+}
+
+/* ---- removing rows ---- */
+
+static int64
+run(const char *query, Datum tenant, Datum aggregate)
+{
+	Oid			types[2] = {TEXTOID, TEXTOID};
+	Datum		values[2] = {tenant, aggregate};
+	int			rc = SPI_execute_with_args(query, aggregate ? 2 : 1, types,
+										   values, NULL, false, 0);
+
+	if (rc < 0)
+		elog(ERROR, "could not run \"%s\": %s", query,
+			 SPI_result_code_string(rc));
+	return SPI_processed;
+}
+
+static void
+remove_rows(void *arg)
+{
+	Clearing   *clearing = arg;
+	const PjProjection *projection = clearing->projection;
+	ListCell   *cell;
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	SPI_connect();
+	if (projection->options.clear)
+	{
+		PjSignature signature = clear_signature(clearing->aggregate != 0);
+		Oid			function = pj_function_find(&signature,
+												projection->options.clear,
+												pj_projection_owner(projection));
+		char	   *call = psprintf(clearing->aggregate ?
+									"SELECT %s($1, $2)" : "SELECT %s($1)",
+									pj_function_name(function));
+
+		(void) run(call, clearing->tenant, clearing->aggregate);
+	}
+	else
+	{
+		List	   *targets = targets_in_order(projection);
+
+		foreach(cell, targets)
+			clearing->count += run(pj_target_delete_query(lfirst_oid(cell),
+														  clearing->aggregate != 0),
+								   clearing->tenant, clearing->aggregate);
+	}
+	SPI_finish();
+	PopActiveSnapshot();
+}
+
+static void
+run_as_owner(Clearing *clearing, const char *tenant, void (*body) (void *))
+{
+	const PjProjection *projection = clearing->projection;
+	PjUserCode	code = {
+		.projection = projection->name,
+		.search_path = projection->search_path,
+		.tenant = tenant,
+		.owner = pj_projection_owner(projection),
+		.replay = true,
+	};
+
+	pj_run_user_code(&code, body, clearing);
+}
+
+/* Can the read model be emptied, in whole or for one aggregate? */
+void
+pj_clear_check(const PjProjection *projection, bool aggregate)
+{
+	if (projection->options.clear)
+		return;					/* its function is looked up when it is called */
+	if (pj_target_count(projection) == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("projection \"%s\" has no targets to clear",
+					   projection->name),
+				errhint("Name its tables with projector_alter, or a function with option \"clear\"."));
+	if (aggregate && !pj_clear_by_aggregate(projection))
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("projection \"%s\" cannot be cleared for one aggregate",
+					   projection->name),
+				errdetail("Which rows are those of an aggregate is known for folds only whose key is the aggregate."),
+				errhint("Rebuild the tenant, or set option \"clear\" to a function (tenant_id text, aggregate_id text)."));
+}
+
+/*
+ * Remove a tenant's rows, or those of one aggregate.  Returns how many; 0 if a
+ * function of the projection's own has done it.
+ */
+int64
+pj_clear(const PjProjection *projection, Datum tenant, Datum aggregate)
+{
+	Clearing	clearing = {projection, tenant, aggregate};
+
+	pj_clear_check(projection, aggregate != 0);
+	run_as_owner(&clearing, TextDatumGetCString(tenant), remove_rows);
+	return clearing.count;
+}
+
+/* ---- tenants ---- */
+
+static void
+find_tenants(void *arg)
+{
+	Clearing   *clearing = arg;
+	MemoryContext caller = CurrentMemoryContext;
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	SPI_connect();
+	for (int i = 0; i < pj_target_count(clearing->projection); i++)
+	{
+		int			n;
+		Datum	   *found;
+		MemoryContext spi;
+
+		if (SPI_execute(pj_target_tenants_query(pj_target_oid(clearing->projection,
+															  i)),
+						true, 0) != SPI_OK_SELECT)
+			elog(ERROR, "could not read the tenants of a target");
+		spi = MemoryContextSwitchTo(caller);
+		n = pj_result_texts(&found);
+		clearing->tenants = clearing->tenants == NULL ?
+			palloc(sizeof(Datum) * Max(n, 1)) :
+			repalloc(clearing->tenants,
+					 sizeof(Datum) * (clearing->ntenants + n + 1));
+		memcpy(clearing->tenants + clearing->ntenants, found,
+			   sizeof(Datum) * n);
+		clearing->ntenants += n;
+		MemoryContextSwitchTo(spi);
+	}
+	SPI_finish();
+	PopActiveSnapshot();
+}
+
+/* The tenants that the read model has rows of. */
+int
+pj_clear_tenants(const PjProjection *projection, Datum **tenants)
+{
+	Clearing	clearing = {projection};
+
+	run_as_owner(&clearing, "", find_tenants);
+	*tenants = clearing.tenants;
+	return clearing.ntenants;
+}
