@@ -1,6 +1,6 @@
 /*
  * admin.c
- *	  Registering projections, and changing how they are run.
+ *	  Registering projections, changing and removing them.
  *
  * Whoever changes a registry row holds the projection's lock exclusively
  * until the end of the transaction.  That keeps out all who apply, so that
@@ -24,7 +24,6 @@
 
 #include "args.h"
 #include "context.h"
-#include "cursor.h"
 #include "definition.h"
 #include "failure.h"
 #include "guc.h"
@@ -37,9 +36,6 @@
 
 PG_FUNCTION_INFO_V1(projector_create);
 PG_FUNCTION_INFO_V1(projector_alter);
-PG_FUNCTION_INFO_V1(projector_set_mode);
-PG_FUNCTION_INFO_V1(projector_pause);
-PG_FUNCTION_INFO_V1(projector_resume);
 PG_FUNCTION_INFO_V1(projector_drop);
 PG_FUNCTION_INFO_V1(projector_adopt);
 
@@ -71,83 +67,6 @@ static PjStatement merge_options = {
 	.expect = SPI_OK_SELECT,
 	.nargs = 2,
 	.argtypes = {JSONBOID, JSONBOID},
-};
-
-static PjStatement set_mode = {
-	.sql = "UPDATE projector.projections SET mode = $2,"
-	" handover_log_seq = CASE WHEN $3 THEN NULL ELSE handover_log_seq END"
-	" WHERE projection_id = $1",
-	.expect = SPI_OK_UPDATE,
-	.nargs = 3,
-	.argtypes = {INT4OID, TEXTOID, BOOLOID},
-};
-
-/* Those with a mode of their own are not concerned. */
-static PjStatement switch_cursors = {
-	.sql = "UPDATE projector.projection_cursors"
-	" SET state = 'switching', updated_at = now()"
-	" WHERE projection_id = $1 AND state = 'live' AND mode IS NULL",
-	.expect = SPI_OK_UPDATE,
-	.nargs = 1,
-	.argtypes = {INT4OID},
-};
-
-static PjStatement set_tenant_mode = {
-	.sql = "INSERT INTO projector.projection_cursors AS c"
-	" (projection_id, tenant_id, mode, state)"
-	" VALUES ($1, $2, $3, CASE WHEN NOT $4 THEN 'live'"
-	" WHEN $5 THEN 'switching' ELSE 'replaying' END)"
-	" ON CONFLICT (projection_id, tenant_id) DO UPDATE"
-	" SET mode = excluded.mode, updated_at = now(),"
-	" state = CASE WHEN $4 AND c.state = 'live' THEN 'switching'"
-	" ELSE c.state END",
-	.expect = SPI_OK_INSERT,
-	.nargs = 5,
-	.argtypes = {INT4OID, TEXTOID, TEXTOID, BOOLOID, BOOLOID},
-};
-
-static PjStatement pause_all = {
-	.sql = "UPDATE projector.projections SET paused = $2, paused_by = $3,"
-	" pause_reason = $4 WHERE projection_id = $1",
-	.expect = SPI_OK_UPDATE,
-	.nargs = 4,
-	.argtypes = {INT4OID, BOOLOID, TEXTOID, TEXTOID},
-};
-
-static PjStatement pause_tenant = {
-	.sql = "INSERT INTO projector.projection_cursors"
-	" (projection_id, tenant_id, state, paused_by, pause_reason)"
-	" VALUES ($1, $2, CASE WHEN $5 THEN 'live' WHEN $6 THEN 'switching'"
-	" ELSE 'replaying' END, $3, $4)"
-	" ON CONFLICT (projection_id, tenant_id) DO UPDATE"
-	" SET paused_by = excluded.paused_by,"
-	" pause_reason = excluded.pause_reason, updated_at = now()",
-	.expect = SPI_OK_INSERT,
-	.nargs = 6,
-	.argtypes = {INT4OID, TEXTOID, TEXTOID, TEXTOID, BOOLOID, BOOLOID},
-};
-
-/* A pause made by a run ends with it, and not by projector_resume(). */
-static PjStatement resume_tenant = {
-	.sql = "UPDATE projector.projection_cursors SET paused_by = NULL,"
-	" pause_reason = NULL, updated_at = now()"
-	" WHERE projection_id = $1 AND tenant_id = $2 AND paused_by IS NOT NULL"
-	" AND run_id IS NULL",
-	.expect = SPI_OK_UPDATE,
-	.nargs = 2,
-	.argtypes = {INT4OID, TEXTOID},
-};
-
-static PjStatement note_overrides = {
-	.sql = "UPDATE projector.projections SET overrides = EXISTS"
-	" (SELECT FROM projector.projection_cursors c"
-	" WHERE c.projection_id = $1 AND (c.mode IS NOT NULL"
-	" OR c.paused_by IS NOT NULL OR c.run_id IS NOT NULL)),"
-	" handover_log_seq = CASE WHEN $2 THEN NULL ELSE handover_log_seq END"
-	" WHERE projection_id = $1",
-	.expect = SPI_OK_UPDATE,
-	.nargs = 2,
-	.argtypes = {INT4OID, BOOLOID},
 };
 
 static PjStatement adopt = {
@@ -183,21 +102,6 @@ static PjStatement delete_rows[] = {
 	DELETE_FROM("apply_outbox"),
 	DELETE_FROM("projection_failures"),
 };
-
-/*
- * Change the registry's row of a projection.  A transaction with an old
- * snapshot may not find it.
- */
-static void
-update_registry(PjStatement *stmt, Datum *values, const char *nulls)
-{
-	if (pj_execute(stmt, values, nulls) != 1)
-		ereport(ERROR,
-				errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-				errmsg("could not serialize access to the registry"),
-				errdetail("The projection has been created or changed since this transaction began."),
-				errhint("The transaction might succeed if retried."));
-}
 
 /* ---- create ---- */
 
@@ -550,180 +454,10 @@ projector_alter(PG_FUNCTION_ARGS)
 	set_value(values, nulls, 6, definition.event_types);
 	set_value(values, nulls, 7, JsonbPGetDatum(definition.options));
 	pj_enter_internal(&saved);
-	update_registry(&update_definition, values, nulls);
+	pj_registry_update(&update_definition, values, nulls);
 	if (definition.event_types)
 		pj_outbox_unsubscribe(projection->id, definition.event_types);
 	pj_failure_note_skips(projection);
-	pj_leave_internal(&saved);
-
-	PG_RETURN_VOID();
-}
-
-/* ---- mode ---- */
-
-/*
- * Must the log be read from the cursor up to a new handover?  Events that came
- * while a projection was off, or followed the log, have left no trace outside
- * of it.
- */
-static bool
-needs_reading(PjMode before, PjMode after)
-{
-	return (before == PJ_OFF && after != PJ_OFF) ||
-		(before == PJ_FOLLOW && pj_mode_queues(after));
-}
-
-/* Change the mode of all tenants that have none of their own. */
-static void
-set_mode_for_all(const PjProjection *projection, PjMode mode)
-{
-	bool		switched_on = needs_reading(projection->mode, mode);
-	Datum		values[3] = {Int32GetDatum(projection->id),
-		CStringGetTextDatum(pj_mode_names[mode]),
-	BoolGetDatum(switched_on)};
-
-	if (switched_on)
-		pj_execute(&switch_cursors, values, NULL);
-	if (projection->mode == PJ_SHADOW && mode != PJ_SHADOW)
-		pj_outbox_untry(projection->id, 0);
-	update_registry(&set_mode, values, NULL);
-}
-
-/* Change one tenant's mode; null removes the one it has. */
-static void
-set_mode_for_tenant(PjProjection *projection, Datum tenant, const char *mode)
-{
-	PjMode		after = mode ? pj_mode(mode) : projection->mode;
-	PjPair		pair;
-	bool		switched_on;
-	Datum		values[5] = {Int32GetDatum(projection->id), tenant};
-
-	pj_pair_look(&pair, projection, tenant);
-	switched_on = needs_reading(pair.mode, after);
-	if (pair.mode == PJ_SHADOW && after != PJ_SHADOW)
-		pj_outbox_untry(projection->id, tenant);
-	if (mode)
-		values[2] = CStringGetTextDatum(mode);
-	values[3] = BoolGetDatum(switched_on || pj_pair_behind(&pair));
-	values[4] = BoolGetDatum(projection->started);
-	pj_execute(&set_tenant_mode, values, mode ? NULL : "  n  ");
-
-	values[1] = BoolGetDatum(switched_on);
-	update_registry(&note_overrides, values, NULL);
-}
-
-/* See the install script. */
-Datum
-projector_set_mode(PG_FUNCTION_ARGS)
-{
-	Datum		tenant = pj_optional_text(fcinfo, 2, "tenant_id");
-	const char *mode = PG_ARGISNULL(1) ? NULL :
-		text_to_cstring(PG_GETARG_TEXT_PP(1));
-	PjProjection *projection;
-	PjContext	saved;
-
-	pj_require_read_committed("projector_set_mode");
-	pj_refuse_in_user_code("projector_set_mode");
-	pj_wake_at_commit();
-	if (mode == NULL && tenant == 0)
-		ereport(ERROR,
-				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				errmsg("mode must not be null"),
-				errhint("With a tenant_id, null removes the tenant's own mode."));
-	projection = pj_projection_own(pj_required_name(fcinfo, 0, "name"),
-								   ExclusiveLock);
-	pj_refuse_dormant(projection);
-	if (mode)
-		pj_definition_check_mode(projection->name, pj_mode(mode),
-								 projection->ordering);
-
-	pj_enter_internal(&saved);
-	if (tenant)
-		set_mode_for_tenant(projection, tenant, mode);
-	else
-		set_mode_for_all(projection, pj_mode(mode));
-	pj_leave_internal(&saved);
-
-	PG_RETURN_VOID();
-}
-
-/* ---- pause and resume ---- */
-
-static void
-set_paused(const PjProjection *projection, bool paused, Datum by, Datum reason)
-{
-	Datum		values[4] = {Int32GetDatum(projection->id),
-	BoolGetDatum(paused), by, reason};
-	char		nulls[] = "    ";
-
-	if (by == 0)
-		nulls[2] = 'n';
-	if (reason == 0)
-		nulls[3] = 'n';
-	update_registry(&pause_all, values, nulls);
-}
-
-static void
-note_tenant_overrides(const PjProjection *projection)
-{
-	Datum		values[2] = {Int32GetDatum(projection->id),
-	BoolGetDatum(false)};
-
-	update_registry(&note_overrides, values, NULL);
-}
-
-/* See the install script. */
-Datum
-projector_pause(PG_FUNCTION_ARGS)
-{
-	Datum		tenant = pj_optional_text(fcinfo, 1, "tenant_id");
-	Datum		reason = pj_optional(fcinfo, 2);
-	Datum		by = CStringGetTextDatum(GetUserNameFromId(GetUserId(), false));
-	PjProjection *projection;
-	PjContext	saved;
-
-	pj_refuse_in_user_code("projector_pause");
-	projection = pj_projection_own(pj_required_name(fcinfo, 0, "name"),
-								   ExclusiveLock);
-	pj_enter_internal(&saved);
-	if (tenant)
-	{
-		Datum		values[6] = {Int32GetDatum(projection->id), tenant, by,
-			reason, BoolGetDatum(projection->handed_over),
-		BoolGetDatum(projection->started)};
-
-		pj_execute(&pause_tenant, values, reason ? NULL : "   n  ");
-		note_tenant_overrides(projection);
-	}
-	else
-		set_paused(projection, true, by, reason);
-	pj_leave_internal(&saved);
-
-	PG_RETURN_VOID();
-}
-
-/* See the install script. */
-Datum
-projector_resume(PG_FUNCTION_ARGS)
-{
-	Datum		tenant = pj_optional_text(fcinfo, 1, "tenant_id");
-	PjProjection *projection;
-	PjContext	saved;
-
-	pj_refuse_in_user_code("projector_resume");
-	pj_wake_at_commit();
-	projection = pj_projection_own(pj_required_name(fcinfo, 0, "name"),
-								   ExclusiveLock);
-	pj_enter_internal(&saved);
-	if (tenant)
-	{
-		Datum		values[2] = {Int32GetDatum(projection->id), tenant};
-
-		pj_execute(&resume_tenant, values, NULL);
-		note_tenant_overrides(projection);
-	}
-	else
-		set_paused(projection, false, 0, 0);
 	pj_leave_internal(&saved);
 
 	PG_RETURN_VOID();
@@ -744,7 +478,7 @@ projector_drop(PG_FUNCTION_ARGS)
 								   ExclusiveLock);
 	values[0] = Int32GetDatum(projection->id);
 	pj_enter_internal(&saved);
-	update_registry(&delete_projection, values, NULL);
+	pj_registry_update(&delete_projection, values, NULL);
 	for (int i = 0; i < lengthof(delete_rows); i++)
 		pj_execute(&delete_rows[i], values, NULL);
 	pj_leave_internal(&saved);

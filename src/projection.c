@@ -30,6 +30,7 @@
 #include "fetch.h"
 #include "lock.h"
 #include "projection.h"
+#include "statement.h"
 
 PG_FUNCTION_INFO_V1(projector_projections_changed);
 
@@ -366,4 +367,19 @@ pj_projection_wants(const PjProjection *projection, const PjEvent *event)
 		if (pj_text_equal(projection->types[i], pj_event_type(event)))
 			return true;
 	return false;
+}
+
+/*
+ * Change the registry's row of a projection.  A transaction with an old
+ * snapshot may not find it.
+ */
+void
+pj_registry_update(PjStatement *stmt, Datum *values, const char *nulls)
+{
+	if (pj_execute(stmt, values, nulls) != 1)
+		ereport(ERROR,
+				errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				errmsg("could not serialize access to the registry"),
+				errdetail("The projection has been created or changed since this transaction began."),
+				errhint("The transaction might succeed if retried."));
 }

@@ -57,6 +57,8 @@ typedef struct PjProjection
 	const char *search_path;
 } PjProjection;
 
+struct PjStatement;
+
 extern int	pj_projections(PjProjection **projections);
 extern uint64 pj_projections_generation(void);
 extern PjProjection *pj_projection_by_id(int32 id);
@@ -68,6 +70,8 @@ extern bool pj_mode_queues(PjMode mode);
 extern bool pj_projection_wants(const PjProjection *projection,
 								const PjEvent *event);
 extern Oid	pj_projection_owner(const PjProjection *projection);
+extern void pj_registry_update(struct PjStatement *stmt, Datum *values,
+							   const char *nulls);
 extern void pj_refuse_dormant(const PjProjection *projection);
 extern char *pj_home(void);
 
