@@ -1,6 +1,7 @@
 /*
  * batch.h
- *	  A batch while it is being applied: what apply.c and settle.c share.
+ *	  A batch while it is being applied: what load.c, apply.c and settle.c
+ *	  share.
  */
 #ifndef PJ_BATCH_H
 #define PJ_BATCH_H
@@ -53,6 +54,9 @@ typedef struct PjBatch
 	PjContext	saved;
 } PjBatch;
 
+extern void pj_batch_load(PjBatch *batch);
+extern void pj_batch_enter(PjBatch *batch);
+extern bool pj_batch_is_read(const PjBatch *batch);
 extern bool pj_batch_is_new(const PjBatch *batch, int i);
 extern bool pj_batch_is_reread(const PjBatch *batch, const PjEvent *event,
 							   PjState state);
