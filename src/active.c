@@ -65,6 +65,7 @@ init_tenants(void)
 										ALLOCSET_DEFAULT_SIZES);
 	if (tenants != NULL)
 		hash_destroy(tenants);
+	tenants = NULL;				/* an error leaves it so */
 	MemoryContextReset(context);
 	ctl.hcxt = context;
 	tenants = hash_create("projector tenants", 64, &ctl,
@@ -162,11 +163,13 @@ pj_active_look(void)
 	uint64		hints[PJ_MAX_HINTS];
 	PjProjection *projections;
 	int			n = pj_hints_read(&next_hint, hints);
+	uint64		before = registry;
 	uint64		generation;
 
+	registry = 0;				/* after an error, hints are lost */
 	(void) pj_projections(&projections);
 	generation = pj_projections_generation();
-	if (tenants == NULL || ambiguous || n < 0 || registry != generation ||
+	if (tenants == NULL || ambiguous || n < 0 || before != generation ||
 		GetCurrentTimestamp() >= next_full_look || !follow_hints(hints, n))
 		look_at_all();
 	registry = generation;

@@ -35,9 +35,6 @@ enum
 	Anum_updated_at
 };
 
-/* New cursors are made a few at a time: each takes a lock. */
-#define MAX_NEW_CURSORS 64
-
 static PjTable cursors_table = {"projection_cursors", "projection_cursors_pkey"};
 
 static PjStatement insert_missing = {
@@ -66,7 +63,8 @@ static PjStatement select_unread = {
 	" FROM projector.projection_cursors c"
 	" WHERE c.projection_id = $1 AND c.tenant_id = t.tenant_id LIMIT 1) c"
 	" ON true WHERE least(t.last, $4) > coalesce(c.last_log_seq, 0)"
-	" AND c.state IS DISTINCT FROM 'stopped' ORDER BY t.tenant_id",
+	" AND c.state IS DISTINCT FROM 'stopped'"
+	" ORDER BY t.tenant_id COLLATE \"C\"",
 	.expect = SPI_OK_SELECT,
 	.nargs = 4,
 	.argtypes = {INT4OID, TEXTARRAYOID, INT8ARRAYOID, INT8OID},
@@ -231,7 +229,7 @@ pj_cursors_behind(const PjProjection *projection, Datum **tenants)
 
 /*
  * Those of the tenants whose log has something to read between their cursor
- * and the tail.
+ * and the tail, in bytewise order.
  */
 int
 pj_cursors_unread(const PjProjection *projection, PjTenants *all, int64 tail,
@@ -260,11 +258,11 @@ pj_cursors_unread(const PjProjection *projection, PjTenants *all, int64 tail,
  */
 static void
 start_following(const PjProjection *projection, const PjTenants *all,
-				int64 tail)
+				int64 tail, int *room)
 {
 	Datum		values[3] = {Int32GetDatum(projection->id),
 		pj_text_array(all->tenants, all->count),
-	Int32GetDatum(MAX_NEW_CURSORS)};
+	Int32GetDatum(*room)};
 	Datum	   *tenants;
 	int			n;
 
@@ -274,6 +272,7 @@ start_following(const PjProjection *projection, const PjTenants *all,
 	{
 		if (!pj_lock_driver(projection->id, tenants[i], false))
 			continue;
+		(*room)--;
 		values[1] = tenants[i];
 		values[2] = Int64GetDatum(tail);
 		pj_execute(&insert_live, values, NULL);
@@ -283,12 +282,12 @@ start_following(const PjProjection *projection, const PjTenants *all,
 /*
  * Let the cursors of those whose events come by themselves follow the tail.
  * The caller has the projection's lock, and the projection is handed over.
- * "start" says that those who have no cursor get one; then the transaction
- * should end soon.
+ * *room says how many of those who have no cursor get one, and is counted
+ * down: each takes a lock, so the transaction should end soon.
  */
 void
 pj_cursors_follow(const PjProjection *projection, const PjTenants *all,
-				  int64 tail, bool start)
+				  int64 tail, int *room)
 {
 	Datum		values[5] = {Int32GetDatum(projection->id),
 		pj_text_array(all->tenants, all->count),
@@ -296,8 +295,8 @@ pj_cursors_follow(const PjProjection *projection, const PjTenants *all,
 	CStringGetTextDatum(pj_mode_names[projection->mode])};
 
 	pj_execute(&follow, values, NULL);
-	if (start && pj_mode_queues(projection->mode) && tail > 0)
-		start_following(projection, all, tail);
+	if (*room > 0 && pj_mode_queues(projection->mode) && tail > 0)
+		start_following(projection, all, tail, room);
 }
 
 /*

@@ -50,7 +50,7 @@ extern int	pj_cursors_behind(const PjProjection *projection, Datum **tenants);
 extern int	pj_cursors_unread(const PjProjection *projection, PjTenants *all,
 							  int64 tail, Datum **tenants);
 extern void pj_cursors_follow(const PjProjection *projection,
-							  const PjTenants *all, int64 tail, bool start);
+							  const PjTenants *all, int64 tail, int *room);
 extern void pj_cursor_save(const PjPair *pair, int64 applied, int64 failed);
 
 #endif							/* PJ_CURSOR_H */

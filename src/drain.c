@@ -186,6 +186,7 @@ follow_log(Drain *drain, const int32 *ids, int n, Datum tenant)
 {
 	PjScan	   *scan = &drain->scan;
 	int			kept = 0;
+	int			room = 0;		/* new cursors are left to workers */
 
 	scan->tail_wait = 0;
 	pj_scan_log(scan);
@@ -198,7 +199,7 @@ follow_log(Drain *drain, const int32 *ids, int n, Datum tenant)
 	}
 	scan->all.count = kept;
 	for (int i = 0; i < n; i++)
-		pj_follow_log(ids[i], &scan->all, scan->tail, false);
+		pj_follow_log(ids[i], &scan->all, scan->tail, &room);
 }
 
 /* ---- the function ---- */

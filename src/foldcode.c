@@ -64,6 +64,7 @@ parse_string(const char *str)
 	List	   *parsed = raw_parser(str, RAW_PARSE_PLPGSQL_EXPR);
 	SelectStmt *select = castNode(SelectStmt,
 								  linitial_node(RawStmt, parsed)->stmt);
+	Node	   *expr;
 
 	if (list_length(parsed) != 1 || list_length(select->targetList) != 1)
 		refuse_expression("There must be exactly one.");
@@ -73,7 +74,12 @@ parse_string(const char *str)
 		select->lockingClause || select->op != SETOP_NONE ||
 		linitial_node(ResTarget, select->targetList)->name != NULL)
 		refuse_expression("It reads like a query.");
-	return linitial_node(ResTarget, select->targetList)->val;
+
+	/* a star is for a list of columns, and transformExpr() takes it for one */
+	expr = linitial_node(ResTarget, select->targetList)->val;
+	if (IsA(expr, ColumnRef) && IsA(llast(((ColumnRef *) expr)->fields), A_Star))
+		refuse_expression("It stands for several columns.");
+	return expr;
 }
 
 static int

@@ -108,9 +108,10 @@ hand_over_one(int32 id, int timeout_ms)
 	if (entry->id != id || entry->written_by != projection->written_by ||
 		entry->writers.mine)
 	{
+		entry->id = 0;			/* an error leaves it so */
+		pj_writers_note(&entry->writers);
 		entry->id = id;
 		entry->written_by = projection->written_by;
-		pj_writers_note(&entry->writers);
 	}
 	if (!pj_writers_gone(&entry->writers, timeout_ms))
 		return false;

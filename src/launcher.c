@@ -53,6 +53,9 @@
 /* How long to wait before a database where none can work is tried again. */
 #define PROBE_MS	60000
 
+/* So many are tried at a time: others want background workers, too. */
+#define MAX_PROBES	2
+
 /* What is known of a database. */
 typedef struct Database
 {
@@ -150,6 +153,21 @@ read_news(void)
 	}
 }
 
+/* How many databases have workers that have not found the extension yet. */
+static int
+count_probes(void)
+{
+	HASH_SEQ_STATUS status;
+	Database   *database;
+	bool		serving;
+	int			n = 0;
+
+	hash_seq_init(&status, databases);
+	while ((database = hash_seq_search(&status)) != NULL)
+		n += pj_slot_count(database->oid, &serving) > 0 && !serving;
+	return n;
+}
+
 /*
  * Start workers where there are too few.  The first one in a database has to
  * find the extension before others follow.
@@ -160,9 +178,11 @@ start_workers(void)
 	TimestampTz now = GetCurrentTimestamp();
 	HASH_SEQ_STATUS status;
 	Database   *database;
+	int			probes;
 
 	if (!pj_enabled)
 		return;
+	probes = count_probes();
 	hash_seq_init(&status, databases);
 	while ((database = hash_seq_search(&status)) != NULL)
 	{
@@ -171,8 +191,10 @@ start_workers(void)
 		int			wanted = serving ? pj_workers : 1;
 
 		if (running >= wanted || database->next_start > now ||
+			(!serving && probes >= MAX_PROBES) ||
 			is_being_changed(database->oid))
 			continue;
+		probes += !serving;
 		while (running++ < wanted &&
 			   pj_start_worker(database->oid, wanted, NULL))
 			database->next_start = TimestampTzPlusMilliseconds(now,
@@ -271,6 +293,8 @@ pj_launcher_init(void)
 	next_process_utility = ProcessUtility_hook ? ProcessUtility_hook :
 		standard_ProcessUtility;
 	ProcessUtility_hook = notice_utility;
-	if (process_shared_preload_libraries_in_progress)
+
+	/* while pg_upgrade is at work nothing must be written */
+	if (process_shared_preload_libraries_in_progress && !IsBinaryUpgrade)
 		RegisterBackgroundWorker(&worker);
 }

@@ -19,6 +19,7 @@
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
@@ -48,8 +49,11 @@ enum
 	Natts = Anum_updated_at
 };
 
-/* The table has so many indexes, of which a new row goes into two. */
-#define NUM_INDEXES 5
+/* The table's constraints and indexes; a new row goes into the first two. */
+#define NUM_CHECKS 2
+static const char *const index_names[] = {"apply_outbox_pkey",
+	"apply_outbox_claim_idx", "apply_outbox_retry_idx",
+"apply_outbox_dead_idx", "apply_outbox_blocked_idx"};
 
 static PjTable outbox_by_key = {"apply_outbox", "apply_outbox_pkey"};
 static PjTable outbox_by_claim = {"apply_outbox", "apply_outbox_claim_idx"};
@@ -393,17 +397,49 @@ log_seq_array(PjEvent *const *events, int n)
 	return pj_int8_array(log_seqs, n);
 }
 
+static bool
+is_own_index(Oid relid)
+{
+	char	   *name = get_rel_name(relid);
+
+	for (int i = 0; name && i < lengthof(index_names); i++)
+		if (strcmp(name, index_names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Are these the table's indexes as we made them?  Most often we know. */
+static bool
+are_own_indexes(const List *indexes)
+{
+	static Oid	known[lengthof(index_names)];
+
+	if (list_length(indexes) != lengthof(index_names))
+		return false;
+	for (int i = 0; i < lengthof(index_names); i++)
+	{
+		Oid			relid = list_nth_oid(indexes, i);
+
+		if (relid != known[i] && !is_own_index(relid))
+			return false;
+		known[i] = relid;
+	}
+	return true;
+}
+
 /* Is the table as we made it, or has somebody added to it? */
 static bool
 is_original(Relation heap)
 {
+	TupleDesc	desc = RelationGetDescr(heap);
 	List	   *indexes;
 	bool		original;
 
-	if (RelationGetDescr(heap)->natts != Natts || heap->trigdesc != NULL)
+	if (desc->natts != Natts || desc->constr->num_check != NUM_CHECKS ||
+		heap->trigdesc != NULL)
 		return false;
 	indexes = RelationGetIndexList(heap);
-	original = list_length(indexes) == NUM_INDEXES;
+	original = are_own_indexes(indexes);
 	list_free(indexes);
 	return original;
 }

@@ -126,11 +126,11 @@ pj_pairs_due(PjScan *scan, PjProjection *projection, PjPair **pairs)
 
 /*
  * Let the cursors of a projection follow the log's tail, where events come by
- * themselves.  "start" is as in pj_cursors_follow().
+ * themselves.  *room is as in pj_cursors_follow().
  */
 void
 pj_follow_log(int32 projection_id, const PjTenants *all, int64 tail,
-			  bool start)
+			  int *room)
 {
 	PjProjection *projection;
 
@@ -142,5 +142,5 @@ pj_follow_log(int32 projection_id, const PjTenants *all, int64 tail,
 	projection = pj_projection_by_id(projection_id);
 	if (projection != NULL && !projection->dormant &&
 		projection->handed_over && !projection->log_ordered)
-		pj_cursors_follow(projection, all, tail, start);
+		pj_cursors_follow(projection, all, tail, room);
 }

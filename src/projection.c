@@ -185,7 +185,8 @@ read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
 	if (p->handed_over)
 		p->handover_log_seq = DatumGetInt64(columns[Anum_handover_log_seq - 1]);
 	p->started = DatumGetBool(columns[Anum_started - 1]);
-	p->written_by = HeapTupleHeaderGetXmin(tuple->t_data);
+	/* as column xmin has it: that of a frozen row, too */
+	p->written_by = HeapTupleHeaderGetRawXmin(tuple->t_data);
 	p->version = (uint64) p->written_by << 32 |
 		HeapTupleHeaderGetRawCommandId(tuple->t_data);
 	p->dormant = strcmp(TextDatumGetCString(columns[Anum_home - 1]),

@@ -17,6 +17,7 @@
 #include <signal.h>
 
 #include "miscadmin.h"
+#include "port/atomics.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lwlock.h"
@@ -34,8 +35,8 @@
 #define MAX_CHANGED			16
 
 /*
- * One apply worker.  Shared->lock protects every field: shared to read,
- * exclusive to change.
+ * One apply worker.  Shared->lock protects every field but the last: shared to
+ * read, exclusive to change.
  */
 typedef struct WorkerSlot
 {
@@ -47,6 +48,7 @@ typedef struct WorkerSlot
 	Oid			dboid;			/* database it serves */
 	PGPROC	   *proc;			/* NULL until the worker has attached */
 	TimestampTz reserved_at;	/* one that never attaches is given up */
+	pg_atomic_uint32 wakeups;	/* how often it was told of work, by anybody */
 } WorkerSlot;
 
 typedef struct Shared
@@ -83,6 +85,8 @@ attach(void)
 	if (!found)
 	{
 		memset(shared, 0, sizeof(Shared));
+		for (int i = 0; i < PJ_MAX_WORKERS; i++)
+			pg_atomic_init_u32(&shared->slots[i].wakeups, 0);
 		LWLockInitialize(&shared->lock, LWLockNewTrancheId());
 		SpinLockInit(&shared->hints_lock);
 	}
@@ -360,10 +364,22 @@ pj_wake_workers(Oid dboid)
 	{
 		WorkerSlot *slot = &shared->slots[i];
 
-		if (slot->in_use && slot->dboid == dboid && slot->proc != NULL)
-			SetLatch(&slot->proc->procLatch);
+		if (!slot->in_use || slot->dboid != dboid || slot->proc == NULL)
+			continue;
+		pg_atomic_fetch_add_u32(&slot->wakeups, 1);
+		SetLatch(&slot->proc->procLatch);
 	}
 	unlock_shared();
+}
+
+/*
+ * How often this worker was told so.  The latch alone does not say: whatever
+ * waits within a batch, for a lock or in a projection's code, resets it.
+ */
+uint32
+pj_slot_wakeups(void)
+{
+	return pg_atomic_read_u32(&shared->slots[my_slot].wakeups);
 }
 
 /*

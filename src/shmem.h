@@ -26,6 +26,7 @@ extern bool pj_is_worker(void);
 extern void pj_hints_add(Oid dboid, const uint64 *hints, int n);
 extern int	pj_hints_read(uint64 *next, uint64 *hints);
 extern void pj_wake_workers(Oid dboid);
+extern uint32 pj_slot_wakeups(void);
 extern int	pj_stop_workers(Oid dboid);
 extern void pj_allow_workers(Oid dboid);
 

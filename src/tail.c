@@ -147,6 +147,7 @@ check_known(void)
 static void
 look_ahead(void)
 {
+	known.pending = false;		/* an error leaves it so */
 	known.next = pj_source_last_log_seq();
 	pj_writers_note(&known.writers);
 	known.pending = true;

@@ -71,6 +71,12 @@ PG_FUNCTION_INFO_V1(projector_worker_stop);
 #define BUSY_CHORES_MS		10000
 #define SWEEP_MS			60000
 
+/* So many pairs are looked at in one transaction: each takes locks. */
+#define MAX_PAIRS			64
+
+/* So many cursors are made at a time, for the same reason. */
+#define MAX_NEW_CURSORS		64
+
 /* How often to look whether a writer has ended that all wait for. */
 #define POLL_MIN_MS			5
 #define POLL_MAX_MS			200
@@ -96,6 +102,7 @@ static struct
 	List	   *round;			/* of PjStep: the pairs yet to do */
 	List	   *again;			/* those that have more to do */
 	bool		rescan;			/* look for work before sleeping */
+	uint32		wakeups;		/* how often we had been woken at the last look */
 	MemoryContext penalty_context;	/* of the penalties */
 	List	   *penalties;		/* of Penalty */
 	PjStep	   *current;		/* being worked on */
@@ -201,14 +208,16 @@ penalize_current(void)
 	TimestampTz now = GetCurrentTimestamp();
 	MemoryContext caller = MemoryContextSwitchTo(work.penalty_context);
 	ListCell   *cell;
-	bool		active = false;
 
 	foreach(cell, work.penalties)
-		active = active || ((Penalty *) lfirst(cell))->until > now;
-	if (!active)
 	{
-		MemoryContextReset(work.penalty_context);
-		work.penalties = NIL;
+		Penalty    *penalty = lfirst(cell);
+
+		if (penalty->until > now)
+			continue;
+		work.penalties = foreach_delete_current(work.penalties, cell);
+		pfree(DatumGetPointer(penalty->tenant));
+		pfree(penalty);
 	}
 	if (work.current)
 	{
@@ -330,6 +339,7 @@ look_for_work(void)
 
 	/* what others commit from now on wakes us again */
 	ResetLatch(MyLatch);
+	work.wakeups = pj_slot_wakeups();
 	work.looked_at = GetCurrentTimestamp();
 	work.wake_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
 											   pj_naptime);
@@ -420,8 +430,9 @@ do_work(void)
 	}
 	if (work.round == NIL)
 		look_for_work();
-	while (work.round != NIL && !work_on_next())
-		;
+	for (int i = 0; i < MAX_PAIRS && work.round != NIL; i++)
+		if (work_on_next())
+			break;
 }
 
 /* Is it time for what is done now and then, by one worker of the database? */
@@ -449,6 +460,7 @@ do_chores(void)
 	int64		tail;
 	int32	   *ids;
 	int			n = projection_ids(&ids);
+	int			room = MAX_NEW_CURSORS;
 
 	work.chores_at = now;
 	pj_active_unfollowed(&all);
@@ -456,7 +468,7 @@ do_chores(void)
 	{
 		tail = pj_tail(0);
 		for (int i = 0; i < n; i++)
-			pj_follow_log(ids[i], &all, tail, true);
+			pj_follow_log(ids[i], &all, tail, &room);
 		pj_active_followed(tail);
 	}
 	if (TimestampDifferenceExceeds(work.swept_at, now, SWEEP_MS))
@@ -499,7 +511,7 @@ sleep_until_woken(void)
 														   work.wake_at);
 		int			events;
 
-		if (left <= 0)
+		if (left <= 0 || pj_slot_wakeups() != work.wakeups)
 			return;
 		events = WaitLatch(MyLatch,
 						   WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
@@ -545,12 +557,16 @@ recover(void)
 	LockReleaseSession(USER_LOCKMETHOD);
 	RESUME_INTERRUPTS();
 
+	/* the others go on, or one that always fails would be all there is */
 	penalize_current();
+	work.rescan = work.current != NULL;
+	if (work.current == NULL)
+	{
+		work.round = work.again = NIL;
+		work.wake_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+												   PENALTY_MS);
+	}
 	work.current = NULL;
-	work.round = work.again = NIL;
-	work.rescan = false;
-	work.wake_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
-											   PENALTY_MS);
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
 
