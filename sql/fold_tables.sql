@@ -97,6 +97,20 @@ TABLE failed;
 DROP TABLE fired CASCADE;
 SELECT projector_drop('g');
 DROP TABLE g CASCADE;
+-- one that changes the row: the next event finds what it has made of it, however many are in a batch
+CREATE TABLE filled (tenant_id text, id text, n int NOT NULL, note text NOT NULL, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
+CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN new.n := coalesce(new.n, 0) * 10; new.note := concat(new.note, new.n, ' '); RETURN new; END$$;
+CREATE TRIGGER fill BEFORE INSERT OR UPDATE ON filled FOR EACH ROW EXECUTE FUNCTION fill();
+SELECT projector_create('filled', targets => '{filled}', event_types => '{F}', fold_columns => '{"n": "coalesce(s.n, 0) + 1"}');
+SELECT give_empty('F', 3, '{f}');
+SELECT drain();
+SELECT n, note FROM filled;
+DELETE FROM filled;
+SELECT projector_alter('filled', '{"options": {"batch_size": 1}}');
+SELECT projector_reset('filled');
+SELECT drain();
+SELECT n, note FROM filled;
+SELECT projector_drop('filled');
 
 --
 -- foreign keys, unique and exclusion constraints: the failing event is found, the others are applied

@@ -156,6 +156,22 @@ end_scan(IndexScanDesc scan)
 	UnregisterSnapshot(snapshot);
 }
 
+static void
+make_room(PjFoldTarget *target, PjFoldRow *rows, int n)
+{
+	int			natts = target->desc->natts;
+	Datum	   *values = palloc(sizeof(Datum) * natts * n);
+	bool	   *nulls = palloc(sizeof(bool) * natts * n);
+	bool	   *owned = palloc0(sizeof(bool) * natts * n);
+
+	for (int i = 0; i < n; i++)
+	{
+		rows[i].values = values + (Size) i * natts;
+		rows[i].nulls = nulls + (Size) i * natts;
+		rows[i].owned = owned + (Size) i * natts;
+	}
+}
+
 /*
  * Read the rows of these keys, where there are any, and keep them from being
  * changed by those who do not fold.
@@ -164,22 +180,17 @@ void
 pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n)
 {
 	MemoryContext caller = MemoryContextSwitchTo(target->context);
-	int			natts = target->desc->natts;
-	Datum	   *values = palloc(sizeof(Datum) * natts * n);
-	bool	   *nulls = palloc(sizeof(bool) * natts * n);
-	bool	   *owned = palloc0(sizeof(bool) * natts * n);
 	TupleTableSlot *slot = table_slot_create(target->heap, NULL);
 	IndexScanDesc scan;
 
+	if (n > 0 && rows[0].values == NULL)
+		make_room(target, rows, n);
 	CommandCounterIncrement();
 	scan = begin_scan(target);
 	for (int i = 0; i < n; i++)
 	{
 		ScanKeyData keys[2];
 
-		rows[i].values = values + (Size) i * natts;
-		rows[i].nulls = nulls + (Size) i * natts;
-		rows[i].owned = owned + (Size) i * natts;
 		init_key(target->index, target->columns.tenant, target->tenant,
 				 &keys[target->index->rd_index->indkey.values[0] !=
 					   target->columns.tenant]);
@@ -316,6 +327,34 @@ pj_fold_write(PjFoldTarget *target, PjFoldRow *rows, int n)
 	PopActiveSnapshot();
 	ExecDropSingleTupleTableSlot(old);
 	CommandCounterIncrement();
+}
+
+/*
+ * Do triggers change rows as they are written?  Then the next event must find
+ * what they have made of the row.
+ */
+bool
+pj_fold_has_triggers(const PjFoldTarget *target)
+{
+	const TriggerDesc *triggers = target->heap->trigdesc;
+
+	return triggers && (triggers->trig_insert_before_row ||
+						triggers->trig_update_before_row ||
+						triggers->trig_delete_before_row);
+}
+
+/* Write a row, and read what has become of it. */
+void
+pj_fold_write_now(PjFoldTarget *target, PjFoldRow *row)
+{
+	pj_fold_write(target, row, 1);
+	for (int i = 0; i < target->desc->natts; i++)
+		pj_fold_set(target, row, i, (Datum) 0, true);
+	if (row->tuple)
+		heap_freetuple(row->tuple);
+	row->tuple = NULL;
+	row->stored = row->present = row->changed = false;
+	pj_fold_load(target, row, 1);
 }
 
 /* ---- the target ---- */

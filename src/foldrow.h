@@ -60,6 +60,8 @@ extern void pj_fold_set(PjFoldTarget *target, PjFoldRow *row, int place,
 						Datum value, bool isnull);
 extern void pj_fold_check(PjFoldTarget *target, PjFoldRow *row);
 extern void pj_fold_write(PjFoldTarget *target, PjFoldRow *rows, int n);
+extern bool pj_fold_has_triggers(const PjFoldTarget *target);
+extern void pj_fold_write_now(PjFoldTarget *target, PjFoldRow *row);
 extern void pj_fold_close(PjFoldTarget *target);
 extern bool pj_fold_equal(PjFoldTarget *target, AttrNumber attno, Datum a,
 						  Datum b);

@@ -5,7 +5,8 @@
  * A fold is written as a function, f(s target, e projector.event) RETURNS
  * target, or as an SQL expression for each column.  Per batch the rows of all
  * keys are read, the events folded into them in memory, in order, and each
- * changed row is written once.
+ * changed row is written once.  (If the target has triggers that change rows
+ * before they are written, each event's is written by itself.)
  *
  * The runtime stamps rows with the event they are the result of.  An event that
  * a row has seen is passed over, even if offsets were lost.  A row's tenant and
@@ -666,6 +667,7 @@ static void
 fold_events(FoldBatch *batch)
 {
 	PjWork	   *work = batch->work;
+	bool		one_by_one = pj_fold_has_triggers(&batch->target);
 
 	for (int i = work->lo; i < work->hi; i++)
 	{
@@ -692,9 +694,12 @@ fold_events(FoldBatch *batch)
 			fold_by_function(batch, row, event);
 		else
 			fold_by_expressions(batch, row, event);
-		pj_deadline_end();
 		row->changed = true;
-		pj_fold_check(&batch->target, row);
+		if (one_by_one)
+			pj_fold_write_now(&batch->target, row);
+		else
+			pj_fold_check(&batch->target, row);
+		pj_deadline_end();
 	}
 }
 
