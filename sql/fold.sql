@@ -86,7 +86,12 @@ SELECT try($$SELECT projector_create('p', fold_columns => '{"on_hand": "(SELECT 
 SELECT try($$SELECT projector_create('p', fold_columns => '{"on_hand": "sum(s.on_hand)"}', targets => '{stock}')$$);
 SELECT try($$SELECT projector_create('p', fold_columns => '{"on_hand": "generate_series(1, 2)"}', targets => '{stock}')$$);
 SELECT try($$SELECT projector_create('p', fold_columns => '{"on_hand": "random() * 10"}', targets => '{stock}')$$);
+SELECT try($$SELECT projector_create('p', fold_columns => '{"name": "now()::text"}', targets => '{stock}')$$);
+SELECT try($$SELECT projector_create('p', fold_columns => '{"name": "current_date::text"}', targets => '{stock}')$$);
+SELECT try($$SELECT projector_create('p', fold_columns => '{"name": "*"}', targets => '{stock}')$$);
+SELECT try($$SELECT projector_create('p', fold_columns => '{"name": "s.*"}', targets => '{stock}')$$);
 -- keys
+SELECT try($$SELECT projector_create('p', fold => 'stock_fold', targets => '{stock}', key => '*')$$);
 SELECT try($$SELECT projector_create('p', fold => 'stock_fold', targets => '{stock}', key => 'event_type')$$);
 SELECT try($$SELECT projector_create('p', handler => 'try', key => 'event_type')$$);
 SELECT count(*) FROM projector.projections;

@@ -50,12 +50,12 @@ find_known(const PjNewEvents *events)
 			continue;
 		switch (pj_source_known(events, i, &last))
 		{
-			case PJ_UNKNOWN:
+			case PJ_ID_UNKNOWN:
 				break;
-			case PJ_SAME:
+			case PJ_ID_SAME:
 				known++;
 				break;
-			case PJ_DIFFERENT:
+			case PJ_ID_DIFFERENT:
 				ereport(ERROR,
 						errcode(ERRCODE_UNIQUE_VIOLATION),
 						errmsg("event_id %s is already used by another event of tenant \"%s\"",

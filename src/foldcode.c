@@ -25,6 +25,7 @@
 #include "parser/parser.h"
 #include "rewrite/rewriteHandler.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/typcache.h"
 
@@ -116,6 +117,28 @@ place_vars(Node *node, void *arg)
 	return expression_tree_mutator(node, place_vars, arg);
 }
 
+/*
+ * Does an expression ask for the time, or for the user?  That is stable within
+ * a statement, but not from one rebuild to the next.
+ */
+static bool
+asks_for_now(Node *node, void *arg)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, SQLValueFunction))
+		return true;
+	if (IsA(node, FuncExpr))
+	{
+		Oid			function = ((FuncExpr *) node)->funcid;
+
+		if (function == F_NOW || function == F_TRANSACTION_TIMESTAMP ||
+			function == F_STATEMENT_TIMESTAMP)
+			return true;
+	}
+	return expression_tree_walker(node, asks_for_now, arg);
+}
+
 /* Parse an expression of some type, as an assignment would. */
 static Expr *
 parse_expression(Scope *scope, const char *str, Oid type, int32 typmod)
@@ -136,10 +159,12 @@ parse_expression(Scope *scope, const char *str, Oid type, int32 typmod)
 					   format_type_be(type)),
 				errhint("Cast it."));
 	assign_expr_collations(scope->pstate, coerced);
-	if (contain_volatile_functions(coerced))
+	if (contain_volatile_functions(coerced) ||
+		asks_for_now(coerced, NULL))
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-				errmsg("expression for %s is volatile", scope->what),
+				errmsg("expression for %s depends on more than row and event",
+					   scope->what),
 				errdetail("The same events must always give the same rows."),
 				errhint("Take what changes, such as the time, from the event."));
 	return expression_planner((Expr *) place_vars(coerced, scope));

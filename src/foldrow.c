@@ -4,9 +4,9 @@
  *
  * The runtime, not the user's code, reads and writes these rows.  It does so
  * as a subscription's apply worker does, through the table's primary key and
- * the executor's functions for single rows: constraints, triggers, generated
- * columns and indexes are served as by INSERT, UPDATE and DELETE, and nothing
- * is planned.  Row-level policies are not asked: a row's tenant and key are
+ * the executor's functions for single rows: constraints, row triggers,
+ * generated columns and indexes are served as by INSERT, UPDATE and DELETE, and
+ * nothing is planned.  Row-level policies are not asked: a row's tenant and key are
  * those of its events, which is checked.
  *
  * Who folds has kept all others who do from these rows: by the offsets of

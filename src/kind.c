@@ -87,7 +87,7 @@ pj_kind_try(const PjDefinition *definition, Oid owner, void (*body) (void *),
 	pj_run_user_code(&code, body, arg);
 }
 
-/* How long one call of a projection's code may take, in ms; 0 if it may. */
+/* How long one call of a projection's code may take, in ms; 0: any time. */
 int
 pj_kind_timeout(const PjProjection *projection)
 {

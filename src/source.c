@@ -608,9 +608,9 @@ pj_source_known(const PjNewEvents *events, int i, int64 *sequence_number)
 	bool		isnull;
 
 	if (pj_execute(&select_known, values, NULL) == 0)
-		return PJ_UNKNOWN;
+		return PJ_ID_UNKNOWN;
 	*sequence_number = DatumGetInt64(pj_result(0, 1, &isnull));
-	return DatumGetBool(pj_result(0, 2, &isnull)) ? PJ_SAME : PJ_DIFFERENT;
+	return DatumGetBool(pj_result(0, 2, &isnull)) ? PJ_ID_SAME : PJ_ID_DIFFERENT;
 }
 
 static Datum

@@ -96,9 +96,9 @@ typedef struct PjNewEvents
 /* What is known of an event_id. */
 typedef enum PjKnown
 {
-	PJ_UNKNOWN,
-	PJ_SAME,
-	PJ_DIFFERENT
+	PJ_ID_UNKNOWN,
+	PJ_ID_SAME,
+	PJ_ID_DIFFERENT
 } PjKnown;
 
 extern bool pj_text_equal(Datum a, Datum b);
