@@ -212,9 +212,10 @@ note_cursor(Rebuild *rebuild, int64 tail)
 {
 	PjPair	   *pair = &rebuild->pair;
 
+	/* one that had stopped goes on, unless that event is still to come */
+	if (pair->state == PJ_STOPPED && tail > pair->last_log_seq)
+		pair->state = PJ_REPLAYING;
 	pair->last_log_seq = Max(pair->last_log_seq, tail);
-	if (pair->state == PJ_STOPPED)
-		pair->state = PJ_LIVE;
 	if (pj_pair_behind(pair) && pair->projection->handed_over &&
 		pair->last_log_seq >= pair->projection->handover_log_seq)
 		pair->state = PJ_LIVE;
