@@ -313,6 +313,30 @@ FROM projector.projections, unnest('{item-1,item-2}'::text[]) item ORDER BY proj
 SELECT sequence_number, event_type FROM projector.events WHERE event_type <> 'E' ORDER BY log_seq;
 
 SET client_min_messages = warning;
+--
+-- a registry row that was frozen before its handover
+--
+CREATE TABLE frozen (tenant_id text, n bigint);
+CREATE FUNCTION note_frozen(e projector.event) RETURNS void LANGUAGE sql AS 'INSERT INTO frozen VALUES (e.tenant_id, e.sequence_number)';
+SELECT projector_append('frozen', 'a', 'E', '1');
+SELECT projector_create('frozen', handler => 'note_frozen', targets => '{frozen}');
+VACUUM (FREEZE) projector.projections;
+SELECT projector_drain('frozen', 'frozen');
+SELECT count(*) FROM frozen WHERE tenant_id = 'frozen';
+--
+-- an operator's own index on the outbox has the rows of new events, too
+--
+BEGIN;
+DROP INDEX projector.apply_outbox_dead_idx;
+CREATE INDEX own_idx ON projector.apply_outbox (event_type);
+SELECT projector_append('frozen', 'a', 'Indexed', '2');
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_bitmapscan = off;
+SELECT count(*) FROM projector.apply_outbox WHERE event_type = 'Indexed';
+ROLLBACK;
+SELECT projector_drop('frozen');
+DROP TABLE frozen;
+DROP FUNCTION note_frozen;
 DROP EXTENSION projector CASCADE;
 DROP TABLE counts, more_counts, padded, by_name;
 DROP SCHEMA "Shop" CASCADE;
