@@ -126,6 +126,9 @@ EOS
 sql('CALL make(10)');
 append_many(5000);
 comes_true('idle FROM idle', 'five hundred batches of each kind are applied');
+# and what a worker does once in a while has been done once: its plans are kept
+comes_true('bool_and(last_log_seq >= (SELECT max(log_seq) FROM projector.events)) FROM projector.projection_cursors',
+	'cursors have followed');
 my $pid = sql('SELECT worker()');
 my $before = contexts_of($pid);
 my $rss_before = status_of($pid, 'RssAnon');
