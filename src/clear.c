@@ -41,8 +41,8 @@ typedef struct Clearing
 bool
 pj_clear_by_aggregate(const PjProjection *projection)
 {
-	return strncmp(projection->kind, "fold", 4) == 0 &&
-		strcmp(projection->key, "aggregate_id") == 0;
+	return pj_is_fold(projection->kind) &&
+		pj_key_is_aggregate(projection->key);
 }
 
 /* f(tenant_id text) or f(tenant_id text, aggregate_id text). */

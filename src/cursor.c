@@ -204,6 +204,19 @@ pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
 	UnregisterSnapshot(snapshot);
 }
 
+/* An error if a run has the pair to itself. */
+void
+pj_pair_refuse_run(const PjPair *pair)
+{
+	if (pair->run_id != 0)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_IN_USE),
+				errmsg("projection \"%s\" is being rebuilt for tenant \"%s\"",
+					   pair->projection->name,
+					   TextDatumGetCString(pair->tenant)),
+				errdetail("Run %lld is active.", (long long) pair->run_id));
+}
+
 /* Make the cursors of all tenants in the log that have none. */
 void
 pj_cursors_start(const PjProjection *projection)

@@ -45,6 +45,7 @@ pj_pair_reads_log(const PjPair *pair)
 }
 
 extern void pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant);
+extern void pj_pair_refuse_run(const PjPair *pair);
 extern void pj_cursors_start(const PjProjection *projection);
 extern int	pj_cursors_behind(const PjProjection *projection, Datum **tenants);
 extern int	pj_cursors_unread(const PjProjection *projection, PjTenants *all,

@@ -74,15 +74,7 @@ check_event_types(PjDefinition *definition)
 static bool
 is_fold(const PjDefinition *definition)
 {
-	return definition->kind == &pj_kind_fold ||
-		definition->kind == &pj_kind_fold_columns;
-}
-
-/* Is the key something else than the aggregate? */
-static bool
-is_other_key(const PjDefinition *definition)
-{
-	return strcmp(definition->key, "aggregate_id") != 0;
+	return pj_is_fold(definition->kind->name);
 }
 
 /* What the i'th target is needed for. */
@@ -92,7 +84,8 @@ target_need(const PjDefinition *definition, const PjOptions *options, int i)
 	if (i > 0)
 		return PJ_NEEDS_NOTHING;
 	if (is_fold(definition))
-		return is_other_key(definition) ? PJ_NEEDS_LOG_FOLD : PJ_NEEDS_FOLD;
+		return pj_key_is_aggregate(definition->key) ? PJ_NEEDS_FOLD :
+			PJ_NEEDS_LOG_FOLD;
 	return strcmp(options->checkpoint, "check") == 0 ? PJ_NEEDS_CHECKPOINT :
 		PJ_NEEDS_NOTHING;
 }
@@ -136,7 +129,7 @@ static void
 check_ordering(PjDefinition *definition)
 {
 	static const char *const orderings[] = {"aggregate", "log", NULL};
-	bool		other_key = is_other_key(definition);
+	bool		other_key = !pj_key_is_aggregate(definition->key);
 
 	if (other_key && !is_fold(definition))
 		ereport(ERROR,

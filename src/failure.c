@@ -15,6 +15,7 @@
 
 #include "alert.h"
 #include "deadline.h"
+#include "errcodes.h"
 #include "failure.h"
 #include "guc.h"
 #include "offset.h"
@@ -310,6 +311,22 @@ pj_failure_record(const PjProjection *projection, const PjEvent *event,
 		pj_alert(projection, event, skip ? "skipped" :
 				 last ? "dead" : "error_threshold", errors, error);
 	return !last ? PJ_TRY_AGAIN : skip ? PJ_PASS_OVER : PJ_GIVE_UP;
+}
+
+/* Likewise, of an item whose event is not in the log. */
+PjOutcome
+pj_failure_record_missing(const PjProjection *projection,
+						  const PjEvent *event, int attempts_before)
+{
+	ErrorData	error = {.elevel = ERROR,
+	.sqlerrcode = ERRCODE_PJ_EVENT_MISSING};
+
+	error.message =
+		psprintf("event %lld of aggregate \"%s\" of tenant \"%s\" is missing from the log",
+				 (long long) pj_event_sequence(event),
+				 TextDatumGetCString(pj_event_aggregate(event)),
+				 TextDatumGetCString(pj_event_tenant(event)));
+	return pj_failure_record(projection, event, attempts_before, &error);
 }
 
 /* Record that an event has failed in a rebuild, and is passed over. */

@@ -25,6 +25,9 @@ extern bool pj_failure_transient(const ErrorData *error);
 extern PjOutcome pj_failure_record(const PjProjection *projection,
 								   const PjEvent *event, int attempts_before,
 								   const ErrorData *error);
+extern PjOutcome pj_failure_record_missing(const PjProjection *projection,
+										   const PjEvent *event,
+										   int attempts_before);
 extern void pj_failure_pass_over(const PjProjection *projection,
 								 const PjEvent *event,
 								 const ErrorData *error);

@@ -74,13 +74,7 @@ enter_item(FunctionCallInfo fcinfo, const char *function, LOCKMODE mode,
 	pj_lock_pair(projection->id, tenant, ShareLock, true);
 	pj_lock_driver(projection->id, tenant, true);
 	pj_pair_look(&item->pair, projection, tenant);
-	if (item->pair.run_id != 0)
-		ereport(ERROR,
-				errcode(ERRCODE_OBJECT_IN_USE),
-				errmsg("projection \"%s\" is being rebuilt for tenant \"%s\"",
-					   projection->name, TextDatumGetCString(tenant)),
-				errdetail("Run %lld is active.",
-						  (long long) item->pair.run_id));
+	pj_pair_refuse_run(&item->pair);
 }
 
 static int64

@@ -81,13 +81,6 @@ static HTAB *kept_folds = NULL;
 
 /* ---- definition ---- */
 
-/* Is the key something else than the aggregate? */
-static bool
-is_other_key(const char *key)
-{
-	return strcmp(key, "aggregate_id") != 0;
-}
-
 static PjSignature
 fold_signature(Oid relid)
 {
@@ -144,8 +137,8 @@ try_expressions(void *arg)
 									AccessShareLock);
 
 	(void) pj_fold_compile(target, definition->fold_columns,
-						   is_other_key(definition->key) ?
-						   definition->key : NULL);
+						   pj_key_is_aggregate(definition->key) ?
+						   NULL : definition->key);
 	table_close(target, AccessShareLock);
 }
 
@@ -240,7 +233,7 @@ compile_fold(KeptFold *kept, const PjProjection *projection)
 	Relation	target;
 	Oid			relid = pj_target_oid(projection, 0);
 	Oid			owner = pj_projection_owner(projection);
-	bool		other_key = is_other_key(projection->key);
+	bool		other_key = !pj_key_is_aggregate(projection->key);
 
 	kept->target = InvalidOid;
 	kept->running = false;
@@ -725,7 +718,7 @@ run_fold(void *arg)
 	batch->per_event = AllocSetContextCreate(context, "projector fold event",
 											 ALLOCSET_DEFAULT_SIZES);
 	pj_fold_open(&batch->target, batch->kept->target,
-				 is_other_key(projection->key), work->tenant);
+				 !pj_key_is_aggregate(projection->key), work->tenant);
 
 	batch->rows = palloc(sizeof(PjFoldRow) * n);
 	batch->row_of = palloc(sizeof(int) * n);

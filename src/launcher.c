@@ -29,8 +29,6 @@
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
-#include "storage/lmgr.h"
-#include "storage/lock.h"
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
 #include "utils/guc.h"
@@ -41,6 +39,7 @@
 
 #include "guc.h"
 #include "launcher.h"
+#include "lock.h"
 #include "shmem.h"
 #include "wakeup.h"
 
@@ -66,18 +65,6 @@ typedef struct Database
 
 static HTAB *databases = NULL;
 static ProcessUtility_hook_type next_process_utility = NULL;
-
-/* Is somebody dropping, renaming or copying this database? */
-static bool
-is_being_changed(Oid dboid)
-{
-	LOCKTAG		tag;
-	int			n;
-
-	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, dboid, 0);
-	pfree(GetLockConflicts(&tag, RowExclusiveLock, &n));
-	return n > 0;
-}
 
 /* Bring the list of databases up to date. */
 static void
@@ -192,7 +179,7 @@ start_workers(void)
 
 		if (running >= wanted || database->next_start > now ||
 			(!serving && probes >= MAX_PROBES) ||
-			is_being_changed(database->oid))
+			pj_database_is_wanted(database->oid))
 			continue;
 		probes += !serving;
 		while (running++ < wanted &&

@@ -21,6 +21,7 @@
  */
 #include "compat.h"
 
+#include "catalog/pg_database.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
@@ -114,4 +115,19 @@ pj_lock_driver(int32 projection_id, Datum tenant, bool wait)
 
 	set_pair_tag(&tag, projection_id, tenant, CLASS_DRIVER);
 	return acquire(&tag, ExclusiveLock, wait);
+}
+
+/*
+ * Does somebody want to drop, rename or copy a database?  Connecting to it
+ * takes a lock that such commands conflict with.
+ */
+bool
+pj_database_is_wanted(Oid dboid)
+{
+	LOCKTAG		tag;
+	int			n;
+
+	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, dboid, 0);
+	pfree(GetLockConflicts(&tag, RowExclusiveLock, &n));
+	return n > 0;
 }

@@ -14,4 +14,6 @@ extern bool pj_lock_pair(int32 projection_id, Datum tenant, LOCKMODE mode,
 extern bool pj_lock_pair_inline(int32 projection_id, Datum tenant, bool wait);
 extern bool pj_lock_driver(int32 projection_id, Datum tenant, bool wait);
 
+extern bool pj_database_is_wanted(Oid dboid);
+
 #endif							/* PJ_LOCK_H */

@@ -96,18 +96,6 @@ static PjStatement claim = {
 	.argtypes = {INT4OID, TEXTOID, INT4OID, TIMESTAMPTZOID, INT8OID, INT8OID},
 };
 
-/* Only what is pending. */
-static PjStatement claim_pending = {
-	.sql = "WITH p AS MATERIALIZED (SELECT" ITEM_COLUMNS
-	"FROM projector.apply_outbox WHERE projection_id = $1"
-	" AND tenant_id = $2 AND status = 'pending' AND NOT held"
-	" AND log_seq <= $4 ORDER BY log_seq LIMIT $3 FOR UPDATE SKIP LOCKED)"
-	" SELECT * FROM p ORDER BY aggregate_id, sequence_number",
-	.expect = SPI_OK_SELECT,
-	.nargs = 4,
-	.argtypes = {INT4OID, TEXTOID, INT4OID, INT8OID},
-};
-
 /* The row of an event in the log is found by its position there … */
 static PjStatement claim_at = {
 	.sql = "SELECT" ITEM_COLUMNS
@@ -585,16 +573,13 @@ read_claim(int row, PjClaim *claim)
 	pfree(nulls);
 }
 
-/*
- * Claim due items of a pair, at most "limit" of them, and none of events
- * behind "upto" in the log; of pending ones only those behind "after".
- */
-int
-pj_outbox_claim(int32 projection_id, Datum tenant, int limit, int64 after,
-				int64 upto, PjClaim **claims)
+/* Claim pending items, and failed ones that are due at some time. */
+static int
+claim_due(int32 projection_id, Datum tenant, int limit, TimestampTz time,
+		  int64 after, int64 upto, PjClaim **claims)
 {
 	Datum		values[6] = {Int32GetDatum(projection_id), tenant,
-		Int32GetDatum(limit), TimestampTzGetDatum(pj_now()),
+		Int32GetDatum(limit), TimestampTzGetDatum(time),
 	Int64GetDatum(upto), Int64GetDatum(after)};
 	int			n = pj_execute(&claim, values, NULL);
 
@@ -604,19 +589,25 @@ pj_outbox_claim(int32 projection_id, Datum tenant, int limit, int64 after,
 	return n;
 }
 
+/*
+ * Claim due items of a pair, at most "limit" of them, and none of events
+ * behind "upto" in the log; of pending ones only those behind "after".
+ */
+int
+pj_outbox_claim(int32 projection_id, Datum tenant, int limit, int64 after,
+				int64 upto, PjClaim **claims)
+{
+	return claim_due(projection_id, tenant, limit, pj_now(), after, upto,
+					 claims);
+}
+
 /* Likewise, but none that have failed before. */
 int
 pj_outbox_claim_pending(int32 projection_id, Datum tenant, int limit,
 						int64 upto, PjClaim **claims)
 {
-	Datum		values[4] = {Int32GetDatum(projection_id), tenant,
-	Int32GetDatum(limit), Int64GetDatum(upto)};
-	int			n = pj_execute(&claim_pending, values, NULL);
-
-	*claims = palloc(sizeof(PjClaim) * Max(n, 1));
-	for (int i = 0; i < n; i++)
-		read_claim(i, &(*claims)[i]);
-	return n;
+	return claim_due(projection_id, tenant, limit, DT_NOBEGIN, 0, upto,
+					 claims);
 }
 
 /* Claim the item of one event, waiting for whoever has claimed it. */

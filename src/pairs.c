@@ -37,13 +37,7 @@ pj_scan_log(PjScan *scan)
 static int
 compare_texts(const void *a, const void *b)
 {
-	text	   *ta = DatumGetTextPP(*(const Datum *) a);
-	text	   *tb = DatumGetTextPP(*(const Datum *) b);
-	int			la = VARSIZE_ANY_EXHDR(ta);
-	int			lb = VARSIZE_ANY_EXHDR(tb);
-	int			cmp = memcmp(VARDATA_ANY(ta), VARDATA_ANY(tb), Min(la, lb));
-
-	return cmp != 0 ? cmp : (la > lb) - (la < lb);
+	return pj_text_compare(*(const Datum *) a, *(const Datum *) b);
 }
 
 static bool

@@ -65,6 +65,20 @@ extern PjProjection *pj_projection_by_id(int32 id);
 extern PjProjection *pj_projection_find(const char *name);
 extern bool pj_projection_is_own(const PjProjection *projection);
 extern PjProjection *pj_projection_own(const char *name, LOCKMODE mode);
+/* Is it a fold, written as a function or as expressions? */
+static inline bool
+pj_is_fold(const char *kind)
+{
+	return strcmp(kind, "fold") == 0 || strcmp(kind, "fold_columns") == 0;
+}
+
+/* Is a fold's key the aggregate, so that each has a row of its own? */
+static inline bool
+pj_key_is_aggregate(const char *key)
+{
+	return strcmp(key, "aggregate_id") == 0;
+}
+
 extern PjMode pj_mode(const char *name);
 extern bool pj_mode_queues(PjMode mode);
 extern bool pj_projection_wants(const PjProjection *projection,

@@ -87,18 +87,6 @@ report_progress(Rebuild *rebuild)
 }
 
 static void
-refuse_running(const PjPair *pair)
-{
-	if (pair->run_id != 0)
-		ereport(ERROR,
-				errcode(ERRCODE_OBJECT_IN_USE),
-				errmsg("projection \"%s\" is being rebuilt for tenant \"%s\"",
-					   pair->projection->name,
-					   TextDatumGetCString(pair->tenant)),
-				errdetail("Run %lld is active.", (long long) pair->run_id));
-}
-
-static void
 refuse_shadow(const PjPair *pair)
 {
 	if (pair->mode == PJ_SHADOW)
@@ -232,7 +220,7 @@ rebuild_tenant(PjProjection *projection, Datum tenant)
 	int64		tail;
 
 	pj_pair_look(pair, projection, tenant);
-	refuse_running(pair);
+	pj_pair_refuse_run(pair);
 	refuse_shadow(pair);
 	rebuild.on_error = strcmp(on_error, "raise") == 0 ? PJ_ERROR_RAISED :
 		strcmp(on_error, "skip") == 0 ? PJ_ERROR_SKIPPED : PJ_ERROR_RECORDED;
@@ -276,7 +264,7 @@ pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
 				errdetail("It is applied in the order of the log, in which other aggregates' events come between."),
 				errhint("Rebuild the tenant."));
 	pj_pair_look(&rebuild.pair, projection, tenant);
-	refuse_running(&rebuild.pair);
+	pj_pair_refuse_run(&rebuild.pair);
 	refuse_shadow(&rebuild.pair);
 	rebuild.batch = AllocSetContextCreate(CurrentMemoryContext,
 										  "projector rebuild",
@@ -434,7 +422,7 @@ catch_up_tenant(PjProjection *projection, Datum tenant, int64 upto)
 	PjProgress	progress;
 
 	pj_pair_look(&step.pair, projection, tenant);
-	refuse_running(&step.pair);
+	pj_pair_refuse_run(&step.pair);
 	refuse_shadow(&step.pair);
 	bounds.tail = Min(pj_tail(pj_tail_wait), upto);
 
@@ -505,7 +493,7 @@ projector_clear(PG_FUNCTION_ARGS)
 	pj_refuse_in_user_code("projector_clear");
 	projection = lock_alone(name, tenant);
 	pj_pair_look(&pair, projection, tenant);
-	refuse_running(&pair);
+	pj_pair_refuse_run(&pair);
 	refuse_shadow(&pair);
 	PG_RETURN_INT64(pj_clear(projection, tenant, 0));
 }

@@ -57,7 +57,7 @@ check_repeatable(const PjProjection *projection, bool force)
 {
 	/* a fold's rows know what they have seen */
 	if (projection->options.idempotent || force ||
-		strncmp(projection->kind, "fold", 4) == 0)
+		pj_is_fold(projection->kind))
 		return;
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

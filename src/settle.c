@@ -12,7 +12,6 @@
 #include "utils/builtins.h"
 
 #include "batch.h"
-#include "errcodes.h"
 #include "failure.h"
 
 /* Is it one of the events that are just being appended? */
@@ -94,7 +93,7 @@ settle_unqueued(PjBatch *batch)
  * the event is not in the log, and the item fails.
  */
 static void
-settle_claim(PjBatch *batch, PjClaim *claim, ErrorData *missing)
+settle_claim(PjBatch *batch, PjClaim *claim)
 {
 	PjEvent    *event = &claim->event;
 	PjPosition	position;
@@ -114,13 +113,8 @@ settle_claim(PjBatch *batch, PjClaim *claim, ErrorData *missing)
 								 pj_event_aggregate(event),
 								 pj_event_sequence(event), &position))
 	{
-		missing->message =
-			psprintf("event %lld of aggregate \"%s\" of tenant \"%s\" is missing from the log",
-					 (long long) pj_event_sequence(event),
-					 TextDatumGetCString(pj_event_aggregate(event)),
-					 batch->tenant);
-		(void) pj_failure_record(batch->projection, event,
-								 claim->item.attempt_count, missing);
+		(void) pj_failure_record_missing(batch->projection, event,
+										 claim->item.attempt_count);
 		batch->apply->failed++;
 		batch->apply->failed_at = pj_event_sequence(event);
 	}
@@ -130,7 +124,6 @@ static void
 settle_claims(PjBatch *batch)
 {
 	PjApply    *apply = batch->apply;
-	ErrorData	missing = {.elevel = ERROR,.sqlerrcode = ERRCODE_PJ_EVENT_MISSING};
 
 	/* both are sorted by aggregate and sequence */
 	for (int c = 0, i = 0; c < apply->nclaims; c++)
@@ -145,7 +138,7 @@ settle_claims(PjBatch *batch)
 			i++;
 		if (i == slice->loaded_end ||
 			pj_event_sequence(batch->events[i]) != sequence)
-			settle_claim(batch, claim, &missing);
+			settle_claim(batch, claim);
 	}
 }
 

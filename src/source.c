@@ -191,19 +191,27 @@ pj_text_equal(Datum a, Datum b)
 		memcmp(VARDATA_ANY(ta), VARDATA_ANY(tb), VARSIZE_ANY_EXHDR(ta)) == 0;
 }
 
+/* Bytewise, as our tables compare. */
+int
+pj_text_compare(Datum a, Datum b)
+{
+	text	   *ta = DatumGetTextPP(a);
+	text	   *tb = DatumGetTextPP(b);
+	int			la = VARSIZE_ANY_EXHDR(ta);
+	int			lb = VARSIZE_ANY_EXHDR(tb);
+	int			cmp = memcmp(VARDATA_ANY(ta), VARDATA_ANY(tb), Min(la, lb));
+
+	return cmp != 0 ? cmp : (la > lb) - (la < lb);
+}
+
 static int
 compare_events(const void *a, const void *b)
 {
 	const PjEvent *ea = a;
 	const PjEvent *eb = b;
-	text	   *ta = DatumGetTextPP(pj_event_aggregate(ea));
-	text	   *tb = DatumGetTextPP(pj_event_aggregate(eb));
-	int			la = VARSIZE_ANY_EXHDR(ta);
-	int			lb = VARSIZE_ANY_EXHDR(tb);
-	int			cmp = memcmp(VARDATA_ANY(ta), VARDATA_ANY(tb), Min(la, lb));
+	int			cmp = pj_text_compare(pj_event_aggregate(ea),
+									  pj_event_aggregate(eb));
 
-	if (cmp == 0)
-		cmp = (la > lb) - (la < lb);
 	if (cmp == 0)
 		cmp = (pj_event_sequence(ea) > pj_event_sequence(eb)) -
 			(pj_event_sequence(ea) < pj_event_sequence(eb));

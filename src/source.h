@@ -102,6 +102,7 @@ typedef enum PjKnown
 } PjKnown;
 
 extern bool pj_text_equal(Datum a, Datum b);
+extern int	pj_text_compare(Datum a, Datum b);
 extern void pj_events_sort(PjEvent *events, int n);
 extern void pj_events_sort_by_log(PjEvent *events, int n);
 extern int	pj_events_ranges(PjEvent *events, int n, PjRange **ranges);

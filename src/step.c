@@ -18,7 +18,6 @@
 #include "utils/builtins.h"
 
 #include "apply.h"
-#include "errcodes.h"
 #include "failure.h"
 #include "lock.h"
 #include "outbox.h"
@@ -118,19 +117,12 @@ fail_missing(PjStep *step, const PjClaim *missing, int64 retry)
 {
 	PjPair	   *pair = &step->pair;
 	const PjEvent *event = &missing->event;
-	ErrorData	error = {.elevel = ERROR,
-	.sqlerrcode = ERRCODE_PJ_EVENT_MISSING};
 
 	if (missing->item.status != PJ_PENDING && !missing->item.due &&
 		pj_event_log_seq(event) != retry)
 		return;
-	error.message =
-		psprintf("event %lld of aggregate \"%s\" of tenant \"%s\" is missing from the log",
-				 (long long) pj_event_sequence(event),
-				 TextDatumGetCString(pj_event_aggregate(event)),
-				 TextDatumGetCString(pair->tenant));
-	if (pj_failure_record(pair->projection, event,
-						  missing->item.attempt_count, &error) == PJ_GIVE_UP)
+	if (pj_failure_record_missing(pair->projection, event,
+								  missing->item.attempt_count) == PJ_GIVE_UP)
 		pair->state = PJ_STOPPED;
 	step->moved = true;
 	step->failed++;

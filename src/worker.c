@@ -21,7 +21,6 @@
 #include "compat.h"
 
 #include "access/xact.h"
-#include "catalog/pg_database.h"
 #include "commands/extension.h"
 #include "libpq/pqsignal.h"
 #include "miscadmin.h"
@@ -31,7 +30,6 @@
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
-#include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "tcop/tcopprot.h"
 #include "utils/builtins.h"
@@ -45,6 +43,7 @@
 #include "context.h"
 #include "guc.h"
 #include "handover.h"
+#include "lock.h"
 #include "outbox.h"
 #include "pairs.h"
 #include "projection.h"
@@ -117,21 +116,6 @@ static struct
 
 /* ---- leaving ---- */
 
-/* Does somebody want to drop, rename or copy our database? */
-static bool
-is_in_the_way(void)
-{
-	LOCKTAG		tag;
-	VirtualTransactionId *holders;
-	int			n;
-
-	/* connecting takes this lock, which such commands conflict with */
-	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, MyDatabaseId, 0);
-	holders = GetLockConflicts(&tag, RowExclusiveLock, &n);
-	pfree(holders);
-	return n > 0;
-}
-
 /* What happens between batches, and while sleeping. */
 static void
 check_leave(void)
@@ -146,7 +130,8 @@ check_leave(void)
 	}
 	if (!pj_enabled)
 		pj_slot_absent();		/* perhaps in this database alone */
-	if (!pj_enabled || pj_slot_surplus(pj_workers) || is_in_the_way())
+	if (!pj_enabled || pj_slot_surplus(pj_workers) ||
+		pj_database_is_wanted(MyDatabaseId))
 		proc_exit(0);
 }
 
