@@ -39,6 +39,7 @@ typedef struct PjClaim
 	PjItem		item;
 } PjClaim;
 
+extern Datum pj_log_seqs(PjEvent *const *events, int n);
 extern void pj_outbox_add(int32 projection_id, PjEvent *const *events, int n);
 extern void pj_outbox_enqueue(int32 projection_id, PjEvent *const *events,
 							  int n);
