@@ -30,6 +30,7 @@
 #include "lock.h"
 #include "outbox.h"
 #include "projection.h"
+#include "run.h"
 #include "shmem.h"
 #include "statement.h"
 #include "wakeup.h"
@@ -101,6 +102,7 @@ static PjStatement delete_rows[] = {
 	DELETE_FROM("projection_cursors"),
 	DELETE_FROM("apply_outbox"),
 	DELETE_FROM("projection_failures"),
+	DELETE_FROM("projection_runs"),
 };
 
 /* ---- create ---- */
@@ -390,13 +392,18 @@ read_change(PjDefinition *definition, const char *name, JsonbValue *value)
 						definition->kind->name));
 }
 
-static void
+/*
+ * Read what is to be changed.  Returns whether that is more than how the
+ * projection is run: what it is, and so what its read model should be.
+ */
+static bool
 read_changes(PjDefinition *definition, Jsonb *changes)
 {
 	JsonbIterator *it;
 	JsonbIteratorToken token;
 	JsonbValue	key,
 				value;
+	bool		redefined = false;
 
 	if (!JB_ROOT_IS_OBJECT(changes))
 		ereport(ERROR,
@@ -405,12 +412,28 @@ read_changes(PjDefinition *definition, Jsonb *changes)
 	it = JsonbIteratorInit(&changes->root);
 	while ((token = JsonbIteratorNext(&it, &key, true)) != WJB_DONE)
 	{
+		char	   *name;
+
 		if (token != WJB_KEY)
 			continue;
+		name = pnstrdup(key.val.string.val, key.val.string.len);
+
 		(void) JsonbIteratorNext(&it, &value, true);
-		read_change(definition, pnstrdup(key.val.string.val,
-										 key.val.string.len), &value);
+		read_change(definition, name, &value);
+		redefined = redefined || strcmp(name, "options") != 0;
 	}
+	return redefined;
+}
+
+/* A run must not find another definition halfway through. */
+static void
+refuse_runs(const PjProjection *projection)
+{
+	PjContext	saved;
+
+	pj_enter_internal(&saved);
+	pj_run_refuse(projection, 0);
+	pj_leave_internal(&saved);
 }
 
 /* See the install script. */
@@ -445,7 +468,8 @@ projector_alter(PG_FUNCTION_ARGS)
 			.options = projection->options_json,
 			.search_path = projection->search_path,
 	};
-	read_changes(&definition, changes);
+	if (read_changes(&definition, changes))
+		refuse_runs(projection);
 	pj_definition_check(&definition, pj_projection_owner(projection));
 
 	set_value(values, nulls, 0, Int32GetDatum(projection->id));
@@ -478,6 +502,7 @@ projector_drop(PG_FUNCTION_ARGS)
 								   ExclusiveLock);
 	values[0] = Int32GetDatum(projection->id);
 	pj_enter_internal(&saved);
+	pj_runs_forget(projection);
 	pj_registry_update(&delete_projection, values, NULL);
 	for (int i = 0; i < lengthof(delete_rows); i++)
 		pj_execute(&delete_rows[i], values, NULL);
@@ -487,6 +512,18 @@ projector_drop(PG_FUNCTION_ARGS)
 }
 
 /* ---- adopt ---- */
+
+/* What a run in the original had built is not all there; the log is. */
+static void
+abandon_runs(const PjProjection *projection)
+{
+	PjRun	   *runs;
+	int			n = pj_runs_of(projection, &runs);
+
+	for (int i = 0; i < n; i++)
+		pj_run_abandon(&runs[i],
+					   "its database was copied while the run was active");
+}
 
 /* See the install script. */
 Datum
@@ -509,6 +546,7 @@ projector_adopt(PG_FUNCTION_ARGS)
 		if (!projections[i].dormant)
 			continue;
 		pj_lock_projection(projections[i].id, ExclusiveLock, true);
+		abandon_runs(&projections[i]);
 		adopted += pj_execute(&adopt, values, NULL);
 		pj_execute(&replay_cursors, values, NULL);
 	}

@@ -59,7 +59,7 @@ extern void pj_batch_enter(PjBatch *batch);
 extern bool pj_batch_is_read(const PjBatch *batch);
 extern bool pj_batch_is_new(const PjBatch *batch, int i);
 extern bool pj_batch_is_reread(const PjBatch *batch, const PjEvent *event,
-							   PjState state);
+							   const PjPair *pair);
 extern void pj_batch_settle(PjBatch *batch);
 
 #endif							/* PJ_BATCH_H */

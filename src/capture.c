@@ -90,6 +90,9 @@ check_sequence(const PjEvent *event, const PjEvent *before)
 
 /* ---- applying ---- */
 
+static const char run_is_active[] =
+"A run is at work on the projection for this tenant.";
+
 /* Leave events to a worker.  "tried" says that some may have items. */
 static void
 enqueue(const PjProjection *projection, PjEvent *events, int n, bool tried)
@@ -147,7 +150,7 @@ enter_pair(PjPair *pair, int32 projection_id, bool wait)
 	if (pair->paused)
 		return "The projection is paused.";
 	if (pair->run_id != 0)
-		return "The projection is being rebuilt.";
+		return run_is_active;
 	return NULL;
 }
 
@@ -261,6 +264,12 @@ capture_for(PjProjection *projection, PjEvent *events, int n)
 
 			pj_pair_look(&pair, projection, tenant);
 			mode = pair.mode;
+
+			/* a run waits for those who have locked the pair: be none of them */
+			if (pair.run_id != 0 && mode == PJ_STRICT)
+				refuse_strict(projection, tenant, run_is_active);
+			if (pair.run_id != 0 && mode == PJ_INLINE)
+				mode = PJ_ASYNC;
 		}
 		if (mode == PJ_INLINE || mode == PJ_STRICT)
 			capture_inline(projection, tenant, mode, own, nown);

@@ -32,7 +32,8 @@ enum
 	Anum_run_id,
 	Anum_applied_count,
 	Anum_failed_count,
-	Anum_updated_at
+	Anum_updated_at,
+	Anum_handover_log_seq
 };
 
 static PjTable cursors_table = {"projection_cursors", "projection_cursors_pkey"};
@@ -117,10 +118,38 @@ static PjStatement save = {
 	" state = excluded.state,"
 	" applied_count = c.applied_count + excluded.applied_count,"
 	" failed_count = c.failed_count + excluded.failed_count,"
-	" updated_at = now()",
+	" handover_log_seq = CASE WHEN excluded.state <> 'live'"
+	" THEN c.handover_log_seq END, updated_at = now()",
 	.expect = SPI_OK_INSERT,
 	.nargs = 6,
 	.argtypes = {INT4OID, TEXTOID, INT8OID, TEXTOID, INT8OID, INT8OID},
+};
+
+static PjStatement set_run = {
+	.sql = "INSERT INTO projector.projection_cursors"
+	" (projection_id, tenant_id, state, run_id) VALUES ($1, $2, $3, $4)"
+	" ON CONFLICT (projection_id, tenant_id) DO UPDATE"
+	" SET run_id = excluded.run_id, updated_at = now()",
+	.expect = SPI_OK_INSERT,
+	.nargs = 4,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID},
+};
+
+static PjStatement forget_handover = {
+	.sql = "UPDATE projector.projection_cursors SET handover_log_seq = NULL"
+	" WHERE projection_id = $1 AND tenant_id = $2",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+static PjStatement restart = {
+	.sql = "UPDATE projector.projection_cursors SET last_log_seq = 0,"
+	" state = 'replaying', handover_log_seq = $3, updated_at = now()"
+	" WHERE projection_id = $1 AND tenant_id = $2",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, INT8OID},
 };
 
 static const char *const state_names[] = {
@@ -157,6 +186,13 @@ read_row(HeapTuple tuple, TupleDesc desc, PjPair *pair)
 		pair->paused = true;
 	if (!nulls[Anum_run_id - 1])
 		pair->run_id = DatumGetInt64(columns[Anum_run_id - 1]);
+	if (!nulls[Anum_handover_log_seq - 1])
+	{
+		int64		own = DatumGetInt64(columns[Anum_handover_log_seq - 1]);
+
+		pair->own_handover = own > pair->handover;
+		pair->handover = Max(pair->handover, own);
+	}
 }
 
 /*
@@ -190,6 +226,8 @@ pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
 	pair->paused = projection->paused;
 	pair->run_id = 0;
 	pair->last_log_seq = 0;
+	pair->handover = projection->handover_log_seq;
+	pair->own_handover = false;
 	pair->state = projection->handed_over ? PJ_LIVE :
 		state_of_new(projection);
 
@@ -202,19 +240,6 @@ pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
 		read_row(tuple, RelationGetDescr(fetch.heap), pair);
 	pj_fetch_end(&fetch);
 	UnregisterSnapshot(snapshot);
-}
-
-/* An error if a run has the pair to itself. */
-void
-pj_pair_refuse_run(const PjPair *pair)
-{
-	if (pair->run_id != 0)
-		ereport(ERROR,
-				errcode(ERRCODE_OBJECT_IN_USE),
-				errmsg("projection \"%s\" is being rebuilt for tenant \"%s\"",
-					   pair->projection->name,
-					   TextDatumGetCString(pair->tenant)),
-				errdetail("Run %lld is active.", (long long) pair->run_id));
 }
 
 /* Make the cursors of all tenants in the log that have none. */
@@ -310,6 +335,46 @@ pj_cursors_follow(const PjProjection *projection, const PjTenants *all,
 	pj_execute(&follow, values, NULL);
 	if (*room > 0 && pj_mode_queues(projection->mode) && tail > 0)
 		start_following(projection, all, tail, room);
+}
+
+/*
+ * Note that a run is at work on a pair, or, if run_id is 0, no longer is.  The
+ * caller has the pair's driver lock.
+ */
+void
+pj_cursor_set_run(const PjPair *pair, int64 run_id)
+{
+	Datum		values[4] = {Int32GetDatum(pair->projection->id), pair->tenant,
+	CStringGetTextDatum(state_names[pair->state]), Int64GetDatum(run_id)};
+
+	pj_execute(&set_run, values, run_id ? NULL : "   n");
+}
+
+/* What "handover" of pj_cursor_restart() asks for has been read. */
+void
+pj_cursor_forget_handover(PjPair *pair)
+{
+	Datum		values[2] = {Int32GetDatum(pair->projection->id), pair->tenant};
+
+	pj_execute(&forget_handover, values, NULL);
+	pair->handover = pair->projection->handover_log_seq;
+	pair->own_handover = false;
+}
+
+/*
+ * All that was applied has been undone: the log is to be read from its start
+ * up to "handover".  The caller has the pair's driver lock, and it has a row.
+ */
+void
+pj_cursor_restart(PjPair *pair, int64 handover)
+{
+	Datum		values[3] = {Int32GetDatum(pair->projection->id), pair->tenant,
+	Int64GetDatum(handover)};
+
+	pj_execute(&restart, values, NULL);
+	pair->last_log_seq = 0;
+	pair->state = PJ_REPLAYING;
+	pair->handover = Max(pair->handover, handover);
 }
 
 /*

@@ -27,6 +27,8 @@ typedef struct PjPair
 	int64		run_id;			/* of the active run, or 0 */
 	int64		last_log_seq;
 	PjState		state;
+	int64		handover;		/* if it is behind: read the log up to here */
+	bool		own_handover;	/* which is its own, and may not be settled */
 	bool		exists;			/* there is a row */
 } PjPair;
 
@@ -44,14 +46,32 @@ pj_pair_reads_log(const PjPair *pair)
 	return pair->mode == PJ_FOLLOW || pair->projection->log_ordered;
 }
 
+/* Is it read up to the log's tail, now? */
+static inline bool
+pj_pair_needs_tail(const PjPair *pair)
+{
+	return pj_pair_reads_log(pair) ||
+		(pj_pair_behind(pair) && pair->own_handover);
+}
+
+/* It has come to its handover: from now on events come by themselves. */
+static inline bool
+pj_pair_caught_up(const PjPair *pair)
+{
+	return pj_pair_behind(pair) && pair->projection->handed_over &&
+		pair->last_log_seq >= pair->handover;
+}
+
 extern void pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant);
-extern void pj_pair_refuse_run(const PjPair *pair);
 extern void pj_cursors_start(const PjProjection *projection);
 extern int	pj_cursors_behind(const PjProjection *projection, Datum **tenants);
 extern int	pj_cursors_unread(const PjProjection *projection, PjTenants *all,
 							  int64 tail, Datum **tenants);
 extern void pj_cursors_follow(const PjProjection *projection,
 							  const PjTenants *all, int64 tail, int *room);
+extern void pj_cursor_set_run(const PjPair *pair, int64 run_id);
+extern void pj_cursor_forget_handover(PjPair *pair);
+extern void pj_cursor_restart(PjPair *pair, int64 handover);
 extern void pj_cursor_save(const PjPair *pair, int64 applied, int64 failed);
 
 #endif							/* PJ_CURSOR_H */

@@ -100,7 +100,7 @@ add_pairs(Drain *drain, int32 projection_id, Datum tenant)
 
 /*
  * Take a pair's locks, unless we have enough of them.  One that somebody else
- * is working on is passed over.
+ * is working on is passed over.  Find the log's tail, if it is needed.
  */
 static bool
 enter_pair(Drain *drain, DrainPair *dp)
@@ -113,6 +113,8 @@ enter_pair(Drain *drain, DrainPair *dp)
 		return false;
 	batch = MemoryContextSwitchTo(GetMemoryChunkContext(dp));
 	dp->entered = pj_step_enter(&dp->step);
+	if (dp->entered && pj_pair_needs_tail(&dp->step.pair))
+		pj_scan_log(&drain->scan);
 	MemoryContextSwitchTo(batch);
 	drain->entered += dp->entered;
 	return dp->entered;
@@ -125,12 +127,12 @@ drain_batch(Drain *drain, DrainPair *dp)
 	PjBounds	bounds = {
 		.limit = Min(drain->left, PG_INT32_MAX),
 		.upto = drain->upto,
-		.tail = Min(drain->scan.tail, drain->upto),
 	};
 	int64		before = dp->step.applied;
 
-	dp->finished = !enter_pair(drain, dp) ||
-		pj_step(&dp->step, &bounds) != PJ_MORE;
+	dp->finished = !enter_pair(drain, dp);
+	bounds.tail = Min(drain->scan.tail, drain->upto);
+	dp->finished = dp->finished || pj_step(&dp->step, &bounds) != PJ_MORE;
 	return dp->step.applied - before;
 }
 

@@ -22,9 +22,6 @@
 #include "outbox.h"
 #include "statement.h"
 
-/* Errors that may go away by themselves get this many times the attempts. */
-#define TRANSIENT_FACTOR 4
-
 static PjStatement record = {
 	.sql = "INSERT INTO projector.projection_failures AS f (projection_id,"
 	" tenant_id, aggregate_id, sequence_number, log_seq, event_id, event_type,"
@@ -291,7 +288,7 @@ pj_failure_record(const PjProjection *projection, const PjEvent *event,
 	const PjOptions *options = &projection->options;
 	int			attempts = attempts_before + 1;
 	int			allowed = options->max_attempts *
-		(pj_failure_transient(error) ? TRANSIENT_FACTOR : 1);
+		(pj_failure_transient(error) ? PJ_TRANSIENT_FACTOR : 1);
 	bool		last = attempts >= allowed;
 
 	/* what is not in the log cannot be passed over */
@@ -380,7 +377,7 @@ pj_failure_mark_skipped(const PjProjection *projection,
 						PjEvent *const *events, int n)
 {
 	int64	   *log_seqs = palloc(sizeof(int64) * Max(n, 1));
-	Datum		values[2] = {Int32GetDatum(projection->id)};
+	Datum		values[2] = {Int32GetDatum(projection->base_id)};
 	int			found;
 
 	for (int i = 0; i < n; i++)

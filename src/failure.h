@@ -12,6 +12,9 @@
 /* Which rows of projection_failures are an operator's decision to skip. */
 #define PJ_SKIP_DECIDED "resolution = 'skipped' AND metadata ? 'skip_reason'"
 
+/* Errors that may go away by themselves get this many times the attempts. */
+#define PJ_TRANSIENT_FACTOR 4
+
 /* What becomes of an event that has failed. */
 typedef enum PjOutcome
 {

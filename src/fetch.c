@@ -111,6 +111,14 @@ pj_key_text(ScanKey key, AttrNumber attno, Datum value)
 	key->sk_collation = C_COLLATION_OID;
 }
 
+/* Greater than a value. */
+void
+pj_key_text_after(ScanKey key, AttrNumber attno, Datum value)
+{
+	ScanKeyInit(key, attno, BTGreaterStrategyNumber, F_TEXT_GT, value);
+	key->sk_collation = C_COLLATION_OID;
+}
+
 /*
  * Take a row apart.  The arrays are as wide as the table is now: an operator
  * may have added columns to it.

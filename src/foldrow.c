@@ -90,8 +90,8 @@ pj_fold_columns(Relation heap, bool other_key, PjFoldColumns *columns)
 /* ---- reading ---- */
 
 /* A key for the column of the index that holds this column of the table. */
-static void
-init_key(Relation index, AttrNumber attno, Datum value, ScanKey key)
+void
+pj_fold_key(Relation index, AttrNumber attno, Datum value, ScanKey key)
 {
 	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
 	{
@@ -128,7 +128,7 @@ static bool
 lock_row(PjFoldTarget *target, Snapshot snapshot, TupleTableSlot *slot)
 {
 	TM_FailureData failure;
-	TM_Result	result = table_tuple_lock(target->heap, &slot->tts_tid,
+	TM_Result	result = table_tuple_lock(target->store, &slot->tts_tid,
 										  snapshot, slot,
 										  GetCurrentCommandId(false),
 										  LockTupleNoKeyExclusive,
@@ -143,7 +143,7 @@ lock_row(PjFoldTarget *target, Snapshot snapshot, TupleTableSlot *slot)
 static IndexScanDesc
 begin_scan(PjFoldTarget *target)
 {
-	return index_beginscan(target->heap, target->index,
+	return index_beginscan(target->store, target->index,
 						   RegisterSnapshot(GetLatestSnapshot()), 2, 0);
 }
 
@@ -180,7 +180,7 @@ void
 pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n)
 {
 	MemoryContext caller = MemoryContextSwitchTo(target->context);
-	TupleTableSlot *slot = table_slot_create(target->heap, NULL);
+	TupleTableSlot *slot = table_slot_create(target->store, NULL);
 	IndexScanDesc scan;
 
 	if (n > 0 && rows[0].values == NULL)
@@ -191,10 +191,10 @@ pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n)
 	{
 		ScanKeyData keys[2];
 
-		init_key(target->index, target->columns.tenant, target->tenant,
+		pj_fold_key(target->index, target->columns.tenant, target->tenant,
 				 &keys[target->index->rd_index->indkey.values[0] !=
 					   target->columns.tenant]);
-		init_key(target->index, target->columns.key, rows[i].key,
+		pj_fold_key(target->index, target->columns.key, rows[i].key,
 				 &keys[target->index->rd_index->indkey.values[0] !=
 					   target->columns.key]);
 		for (;;)
@@ -291,12 +291,12 @@ write_row(PjFoldTarget *target, EPQState *epqstate, TupleTableSlot *old,
 {
 	old->tts_tid = row->place;
 	if (row->stored && row->present)
-		ExecSimpleRelationUpdate(target->info, target->estate, epqstate, old,
+		ExecSimpleRelationUpdate(target->store_info, target->estate, epqstate, old,
 								 row_slot(target, row));
 	else if (row->stored)
-		ExecSimpleRelationDelete(target->info, target->estate, epqstate, old);
+		ExecSimpleRelationDelete(target->store_info, target->estate, epqstate, old);
 	else if (row->present)
-		ExecSimpleRelationInsert(target->info, target->estate,
+		ExecSimpleRelationInsert(target->store_info, target->estate,
 								 row_slot(target, row));
 }
 
@@ -334,9 +334,9 @@ pj_fold_write(PjFoldTarget *target, PjFoldRow *rows, int n)
  * what they have made of the row.
  */
 bool
-pj_fold_has_triggers(const PjFoldTarget *target)
+pj_fold_has_triggers(Relation heap)
 {
-	const TriggerDesc *triggers = target->heap->trigdesc;
+	const TriggerDesc *triggers = heap->trigdesc;
 
 	return triggers && (triggers->trig_insert_before_row ||
 						triggers->trig_update_before_row ||
@@ -365,7 +365,7 @@ pj_fold_equal(PjFoldTarget *target, AttrNumber attno, Datum a, Datum b)
 {
 	ScanKeyData key;
 
-	init_key(target->index, attno, a, &key);
+	pj_fold_key(target->index, attno, a, &key);
 	return DatumGetBool(FunctionCall2Coll(&key.sk_func, key.sk_collation, b,
 										  a));
 }
@@ -397,29 +397,49 @@ range_entry(Relation heap, const PjFoldColumns *columns)
 	return rte;
 }
 
-/* Get ready to read and write rows of one tenant. */
+/* Get ready to write rows of a relation, by its number among the estate's. */
+static ResultRelInfo *
+open_for_writing(Relation rel, Index number)
+{
+	ResultRelInfo *info = makeNode(ResultRelInfo);
+
+	InitResultRelInfo(info, rel, number, NULL, 0);
+	ExecOpenIndices(info, false);
+	return info;
+}
+
+/*
+ * Get ready to read and write rows of one tenant: those of the target, or of
+ * what is being built aside.
+ */
 void
-pj_fold_open(PjFoldTarget *target, Oid relid, bool other_key,
+pj_fold_open(PjFoldTarget *target, const PjProjection *projection, Oid relid,
 			 const char *tenant)
 {
 	Form_pg_attribute attribute;
+	List	   *ranges;
 
 	memset(target, 0, sizeof(*target));
 	target->context = CurrentMemoryContext;
-	target->heap = table_open(relid, RowExclusiveLock);
-	target->index = index_open(RelationGetPrimaryKeyIndex(target->heap),
+	target->heap = target->store = table_open(relid, RowExclusiveLock);
+	if (OidIsValid(projection->aside))
+		target->store = table_open(projection->aside, RowExclusiveLock);
+	target->index = index_open(RelationGetPrimaryKeyIndex(target->store),
 							   RowExclusiveLock);
 	target->desc = lookup_rowtype_tupdesc(target->heap->rd_rel->reltype, -1);
-	pj_fold_columns(target->heap, other_key, &target->columns);
+	pj_fold_columns(target->heap, !pj_key_is_aggregate(projection->key),
+					&target->columns);
 	attribute = TupleDescAttr(target->desc, target->columns.tenant - 1);
 	target->tenant = pj_id_as(CStringGetTextDatum(tenant), attribute);
 
 	target->estate = CreateExecutorState();
-	target->info = makeNode(ResultRelInfo);
-	ExecInitRangeTable(target->estate, list_make1(range_entry(target->heap,
-															 &target->columns)));
-	InitResultRelInfo(target->info, target->heap, 1, NULL, 0);
-	ExecOpenIndices(target->info, false);
+	ranges = list_make1(range_entry(target->heap, &target->columns));
+	if (target->store != target->heap)
+		ranges = lappend(ranges, range_entry(target->store, &target->columns));
+	ExecInitRangeTable(target->estate, ranges);
+	target->info = target->store_info = open_for_writing(target->heap, 1);
+	if (target->store != target->heap)
+		target->store_info = open_for_writing(target->store, 2);
 	target->slot = MakeSingleTupleTableSlot(target->desc, &TTSOpsVirtual);
 }
 
@@ -428,10 +448,14 @@ pj_fold_close(PjFoldTarget *target)
 {
 	ExecDropSingleTupleTableSlot(target->slot);
 	ExecCloseIndices(target->info);
+	if (target->store_info != target->info)
+		ExecCloseIndices(target->store_info);
 	ExecResetTupleTable(target->estate->es_tupleTable, false);
 	ExecCloseResultRelations(target->estate);	/* those of triggers */
 	FreeExecutorState(target->estate);
 	ReleaseTupleDesc(target->desc);
 	index_close(target->index, NoLock);
+	if (target->store != target->heap)
+		table_close(target->store, NoLock);
 	table_close(target->heap, NoLock);
 }

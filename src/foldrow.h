@@ -6,6 +6,7 @@
 #define PJ_FOLDROW_H
 
 #include "compat.h"
+#include "access/skey.h"
 #include "nodes/execnodes.h"
 #include "utils/rel.h"
 
@@ -39,12 +40,15 @@ typedef struct PjFoldRow
 typedef struct PjFoldTarget
 {
 	Relation	heap;
-	Relation	index;			/* the primary key */
+	Relation	store;			/* where rows are: the same, or a copy that is
+								 * being built aside */
+	Relation	index;			/* the store's primary key */
 	TupleDesc	desc;			/* of the rows as a type */
 	PjFoldColumns columns;
 	Datum		tenant;			/* as the column's type has it */
 	EState	   *estate;
-	ResultRelInfo *info;
+	ResultRelInfo *info;		/* of the heap, for its constraints */
+	ResultRelInfo *store_info;
 	TupleTableSlot *slot;		/* for a row in memory */
 	MemoryContext context;		/* of the rows */
 } PjFoldTarget;
@@ -53,14 +57,16 @@ extern void pj_fold_columns(Relation heap, bool other_key,
 							PjFoldColumns *columns);
 extern Datum pj_id_as(Datum value, Form_pg_attribute attribute);
 
-extern void pj_fold_open(PjFoldTarget *target, Oid relid, bool other_key,
-						 const char *tenant);
+extern void pj_fold_open(PjFoldTarget *target, const PjProjection *projection,
+						 Oid relid, const char *tenant);
+extern void pj_fold_key(Relation index, AttrNumber attno, Datum value,
+						ScanKey key);
 extern void pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n);
 extern void pj_fold_set(PjFoldTarget *target, PjFoldRow *row, int place,
 						Datum value, bool isnull);
 extern void pj_fold_check(PjFoldTarget *target, PjFoldRow *row);
 extern void pj_fold_write(PjFoldTarget *target, PjFoldRow *rows, int n);
-extern bool pj_fold_has_triggers(const PjFoldTarget *target);
+extern bool pj_fold_has_triggers(Relation heap);
 extern void pj_fold_write_now(PjFoldTarget *target, PjFoldRow *row);
 extern void pj_fold_close(PjFoldTarget *target);
 extern bool pj_fold_equal(PjFoldTarget *target, AttrNumber attno, Datum a,

@@ -21,8 +21,17 @@ bool		pj_autostart = true;
 int			pj_workers = 1;
 int			pj_naptime = 1000;
 int			pj_progress_interval = 5000;
+int			pj_progress_level = NOTICE;
 
 static int	clock_offset = 0;
+
+static const struct config_enum_entry progress_levels[] = {
+	{"debug1", DEBUG1, false},
+	{"log", LOG, false},
+	{"info", INFO, false},
+	{"notice", NOTICE, false},
+	{NULL, 0, false}
+};
 
 /* Read back by handlers and policies through current_setting() only. */
 static char *tenant_id = NULL;
@@ -99,6 +108,14 @@ pj_guc_init(void)
 							5000, 0, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("projector.progress_level",
+							 "The level of the messages in which it does.",
+							 NULL,
+							 &pj_progress_level,
+							 NOTICE, progress_levels,
+							 PGC_USERSET, 0,
+							 NULL, NULL, NULL);
 
 	DefineCustomIntVariable("projector.tail_wait",
 							"How long to wait for open appending transactions "

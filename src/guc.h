@@ -17,6 +17,7 @@ extern bool pj_autostart;
 extern int	pj_workers;
 extern int	pj_naptime;
 extern int	pj_progress_interval;
+extern int	pj_progress_level;
 
 extern TimestampTz pj_now(void);
 extern void pj_guc_init(void);

@@ -28,6 +28,7 @@
 #include "outbox.h"
 #include "projection.h"
 #include "rebuild.h"
+#include "runrow.h"
 #include "statement.h"
 #include "step.h"
 #include "tail.h"
@@ -74,7 +75,7 @@ enter_item(FunctionCallInfo fcinfo, const char *function, LOCKMODE mode,
 	pj_lock_pair(projection->id, tenant, ShareLock, true);
 	pj_lock_driver(projection->id, tenant, true);
 	pj_pair_look(&item->pair, projection, tenant);
-	pj_pair_refuse_run(&item->pair);
+	pj_run_refuse(projection, tenant);
 }
 
 static int64
@@ -133,7 +134,7 @@ load_event(const QueuedEvent *item)
 static PjState
 state_when_set_going(const PjPair *pair)
 {
-	return pair->last_log_seq < pair->projection->handover_log_seq ?
+	return pair->last_log_seq < pair->handover ?
 		PJ_REPLAYING : PJ_LIVE;
 }
 

@@ -208,7 +208,7 @@ find_kept(const PjProjection *projection)
 								 HASH_ELEM | HASH_BLOBS);
 		CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
 	}
-	kept = hash_search(kept_folds, &projection->id, HASH_ENTER, &found);
+	kept = hash_search(kept_folds, &projection->base_id, HASH_ENTER, &found);
 	if (!found)
 	{
 		kept->context = NULL;
@@ -660,7 +660,7 @@ static void
 fold_events(FoldBatch *batch)
 {
 	PjWork	   *work = batch->work;
-	bool		one_by_one = pj_fold_has_triggers(&batch->target);
+	bool		one_by_one = pj_fold_has_triggers(batch->target.heap);
 
 	for (int i = work->lo; i < work->hi; i++)
 	{
@@ -717,8 +717,8 @@ run_fold(void *arg)
 	batch->event_desc = lookup_rowtype_tupdesc(pj_event_type_oid(), -1);
 	batch->per_event = AllocSetContextCreate(context, "projector fold event",
 											 ALLOCSET_DEFAULT_SIZES);
-	pj_fold_open(&batch->target, batch->kept->target,
-				 !pj_key_is_aggregate(projection->key), work->tenant);
+	pj_fold_open(&batch->target, projection, batch->kept->target,
+				 work->tenant);
 
 	batch->rows = palloc(sizeof(PjFoldRow) * n);
 	batch->row_of = palloc(sizeof(int) * n);

@@ -290,14 +290,14 @@ cut_blocked(PjBatch *batch)
 }
 
 /* How the pair is doing; an append has not looked. */
-static PjState
-pair_state(const PjBatch *batch)
+static PjPair
+pair_now(const PjBatch *batch)
 {
 	PjPair		pair = *batch->apply->pair;
 
 	if (pj_is_append(batch->apply))
 		pj_pair_look(&pair, pair.projection, pair.tenant);
-	return pair.state;
+	return pair;
 }
 
 /*
@@ -305,19 +305,18 @@ pair_state(const PjBatch *batch)
  * again?  Not if the projection had been off, or follows the log.
  */
 bool
-pj_batch_is_reread(const PjBatch *batch, const PjEvent *event, PjState state)
+pj_batch_is_reread(const PjBatch *batch, const PjEvent *event,
+				   const PjPair *pair)
 {
-	const PjProjection *projection = batch->projection;
-
 	if (batch->apply->rebuild)
 		return true;
-	switch (state)
+	switch (pair->state)
 	{
 		case PJ_SWITCHING:
 			return false;
 		case PJ_REPLAYING:
-			return !projection->handed_over ||
-				pj_event_log_seq(event) <= projection->handover_log_seq;
+			return !batch->projection->handed_over ||
+				pj_event_log_seq(event) <= pair->handover;
 		default:
 			return batch->apply->driver != PJ_BY_LOG;
 	}
@@ -330,7 +329,7 @@ pj_batch_is_reread(const PjBatch *batch, const PjEvent *event, PjState state)
 static void
 mark_replays(PjBatch *batch)
 {
-	PjState		state = PJ_LIVE;
+	PjPair		pair;
 	bool		looked = false;
 
 	for (int i = 0; i < batch->nevents; i++)
@@ -343,9 +342,9 @@ mark_replays(PjBatch *batch)
 			continue;
 		}
 		if (!looked)
-			state = pair_state(batch);
+			pair = pair_now(batch);
 		looked = true;
-		event->replay = pj_batch_is_reread(batch, event, state);
+		event->replay = pj_batch_is_reread(batch, event, &pair);
 	}
 }
 

@@ -18,6 +18,7 @@
 #include "definition.h"
 #include "outbox.h"
 #include "projection.h"
+#include "runrow.h"
 #include "statement.h"
 #include "wakeup.h"
 
@@ -79,27 +80,14 @@ static PjStatement pause_tenant = {
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, TEXTOID, BOOLOID, BOOLOID},
 };
 
-/* A pause made by a run ends with it, and not by projector_resume(). */
+/* A run is no pause of the user's: it ends by itself. */
 static PjStatement resume_tenant = {
 	.sql = "UPDATE projector.projection_cursors SET paused_by = NULL,"
 	" pause_reason = NULL, updated_at = now()"
-	" WHERE projection_id = $1 AND tenant_id = $2 AND paused_by IS NOT NULL"
-	" AND run_id IS NULL",
+	" WHERE projection_id = $1 AND tenant_id = $2 AND paused_by IS NOT NULL",
 	.expect = SPI_OK_UPDATE,
 	.nargs = 2,
 	.argtypes = {INT4OID, TEXTOID},
-};
-
-static PjStatement note_overrides = {
-	.sql = "UPDATE projector.projections SET overrides = EXISTS"
-	" (SELECT FROM projector.projection_cursors c"
-	" WHERE c.projection_id = $1 AND (c.mode IS NOT NULL"
-	" OR c.paused_by IS NOT NULL OR c.run_id IS NOT NULL)),"
-	" handover_log_seq = CASE WHEN $2 THEN NULL ELSE handover_log_seq END"
-	" WHERE projection_id = $1",
-	.expect = SPI_OK_UPDATE,
-	.nargs = 2,
-	.argtypes = {INT4OID, BOOLOID},
 };
 
 /* ---- mode ---- */
@@ -151,8 +139,7 @@ set_mode_for_tenant(PjProjection *projection, Datum tenant, const char *mode)
 	values[4] = BoolGetDatum(projection->started);
 	pj_execute(&set_tenant_mode, values, mode ? NULL : "  n  ");
 
-	values[1] = BoolGetDatum(switched_on);
-	pj_registry_update(&note_overrides, values, NULL);
+	pj_registry_note_overrides(projection, switched_on);
 }
 
 /* See the install script. */
@@ -181,6 +168,8 @@ projector_set_mode(PG_FUNCTION_ARGS)
 								 projection->ordering);
 
 	pj_enter_internal(&saved);
+	if (mode && pj_mode(mode) == PJ_SHADOW)
+		pj_run_refuse(projection, tenant);	/* it applies events */
 	if (tenant)
 		set_mode_for_tenant(projection, tenant, mode);
 	else
@@ -206,15 +195,6 @@ set_paused(const PjProjection *projection, bool paused, Datum by, Datum reason)
 	pj_registry_update(&pause_all, values, nulls);
 }
 
-static void
-note_tenant_overrides(const PjProjection *projection)
-{
-	Datum		values[2] = {Int32GetDatum(projection->id),
-	BoolGetDatum(false)};
-
-	pj_registry_update(&note_overrides, values, NULL);
-}
-
 /* See the install script. */
 Datum
 projector_pause(PG_FUNCTION_ARGS)
@@ -236,7 +216,7 @@ projector_pause(PG_FUNCTION_ARGS)
 		BoolGetDatum(projection->started)};
 
 		pj_execute(&pause_tenant, values, reason ? NULL : "   n  ");
-		note_tenant_overrides(projection);
+		pj_registry_note_overrides(projection, false);
 	}
 	else
 		set_paused(projection, true, by, reason);
@@ -263,7 +243,7 @@ projector_resume(PG_FUNCTION_ARGS)
 		Datum		values[2] = {Int32GetDatum(projection->id), tenant};
 
 		pj_execute(&resume_tenant, values, NULL);
-		note_tenant_overrides(projection);
+		pj_registry_note_overrides(projection, false);
 	}
 	else
 		set_paused(projection, false, 0, 0);

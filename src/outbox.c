@@ -286,12 +286,23 @@ static PjStatement unsubscribe = {
 	.argtypes = {INT4OID, TEXTARRAYOID},
 };
 
+#define RELEASE_ALL \
+	"UPDATE projector.apply_outbox SET held = false, updated_at = now()" \
+	" WHERE projection_id = $1 AND (held OR status IN ('failed', 'dead'))" \
+	" AND held AND shadow IS NULL"
+
 static PjStatement release_all = {
-	.sql = "UPDATE projector.apply_outbox SET held = false, updated_at = now()"
-	" WHERE projection_id = $1 AND held AND shadow IS NULL",
+	.sql = RELEASE_ALL,
 	.expect = SPI_OK_UPDATE,
 	.nargs = 1,
 	.argtypes = {INT4OID},
+};
+
+static PjStatement release_tenant = {
+	.sql = RELEASE_ALL " AND tenant_id = $2",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
 };
 
 static PjStatement requeue = {
@@ -324,7 +335,8 @@ static PjStatement sweep = {
 	" FROM i WHERE i.id IS NOT NULL)"
 	" DELETE FROM projector.apply_outbox WHERE projection_id IN"
 	" (SELECT id FROM i WHERE id IS NOT NULL AND NOT EXISTS"
-	" (SELECT FROM projector.projections p WHERE p.projection_id = i.id))",
+	" (SELECT FROM projector.projections p"
+	" WHERE p.projection_id = abs(i.id)))",
 	.expect = SPI_OK_DELETE,
 };
 
@@ -715,7 +727,19 @@ pj_outbox_clear(int32 projection_id, Datum tenant, Datum aggregate)
 			   tenant ? &clear_tenant : &clear_all, values, NULL);
 }
 
-/* Remove a tenant's items up to a position in the log. */
+/* Release all that is held, of a tenant; what must be will be held again. */
+void
+pj_outbox_release_tenant(int32 projection_id, Datum tenant)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id), tenant};
+
+	pj_execute(&release_tenant, values, NULL);
+}
+
+/*
+ * Remove a tenant's items up to a position in the log.  What was held behind
+ * them is released.
+ */
 void
 pj_outbox_clear_upto(int32 projection_id, Datum tenant, int64 upto)
 {
@@ -723,6 +747,7 @@ pj_outbox_clear_upto(int32 projection_id, Datum tenant, int64 upto)
 	Int64GetDatum(upto)};
 
 	pj_execute(&clear_upto, values, NULL);
+	pj_outbox_release_tenant(projection_id, tenant);
 }
 
 /*

@@ -72,6 +72,7 @@ extern void pj_outbox_try(const PjClaim *claims, int n, const char *result);
 extern void pj_outbox_untry(int32 projection_id, Datum tenant);
 extern void pj_outbox_clear(int32 projection_id, Datum tenant,
 							Datum aggregate);
+extern void pj_outbox_release_tenant(int32 projection_id, Datum tenant);
 extern void pj_outbox_clear_upto(int32 projection_id, Datum tenant,
 								 int64 upto);
 extern void pj_outbox_unsubscribe(int32 projection_id, Datum event_types);

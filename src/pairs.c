@@ -34,19 +34,6 @@ pj_scan_log(PjScan *scan)
 		scan->unsettled = scan->unsettled || scan->all.last[i] > scan->tail;
 }
 
-static int
-compare_texts(const void *a, const void *b)
-{
-	return pj_text_compare(*(const Datum *) a, *(const Datum *) b);
-}
-
-static bool
-is_among(Datum tenant, const Datum *sorted, int n)
-{
-	return n > 0 && bsearch(&tenant, sorted, n, sizeof(Datum),
-							compare_texts) != NULL;
-}
-
 static bool
 is_run(const PjPair *pair)
 {
@@ -111,7 +98,7 @@ pj_pairs_due(PjScan *scan, PjProjection *projection, PjPair **pairs)
 		pj_pair_look(&pair, projection, queued[i]);
 		if (!is_run(&pair) ||
 			(pj_pair_behind(&pair) && pair.mode != PJ_SHADOW) ||
-			(pj_pair_reads_log(&pair) && is_among(queued[i], unread, nunread)))
+			(pj_pair_reads_log(&pair) && pj_text_among(queued[i], unread, nunread)))
 			continue;
 		(*pairs)[n++] = pair;
 	}

@@ -77,6 +77,20 @@ const char *const pj_mode_names[] = {
 	NULL
 };
 
+static PjStatement note_overrides = {
+	.sql = "UPDATE projector.projections SET overrides = EXISTS"
+	" (SELECT FROM projector.projection_cursors c"
+	" WHERE c.projection_id = $1 AND (c.mode IS NOT NULL"
+	" OR c.paused_by IS NOT NULL OR c.run_id IS NOT NULL))"
+	" OR EXISTS (SELECT FROM projector.projection_runs r"
+	" WHERE r.projection_id = $1 AND r.state IN ('queued', 'running')),"
+	" handover_log_seq = CASE WHEN $2 THEN NULL ELSE handover_log_seq END"
+	" WHERE projection_id = $1",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT4OID, BOOLOID},
+};
+
 static struct
 {
 	bool		valid;
@@ -152,7 +166,7 @@ read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
 #define text_column(anum) \
 	(nulls[(anum) - 1] ? NULL : TextDatumGetCString(columns[(anum) - 1]))
 
-	p->id = DatumGetInt32(columns[Anum_projection_id - 1]);
+	p->id = p->base_id = DatumGetInt32(columns[Anum_projection_id - 1]);
 	p->name = text_column(Anum_name);
 	p->owner = text_column(Anum_owner);
 	p->kind = text_column(Anum_kind);
@@ -263,6 +277,46 @@ uint64
 pj_projections_generation(void)
 {
 	return registry.generation;
+}
+
+/* Is everything it depends on done with? */
+static bool
+is_ready(const PjProjection *projection, PjProjection *projections, int n,
+		 const bool *done)
+{
+	for (int d = 0; projection->options.depends_on[d]; d++)
+		for (int i = 0; i < n; i++)
+			if (!done[i] && strcmp(projections[i].name,
+								   projection->options.depends_on[d]) == 0)
+				return false;
+	return true;
+}
+
+/* All projections, those first that others depend on. */
+int
+pj_projections_in_order(PjProjection ***ordered)
+{
+	PjProjection *projections;
+	int			n = pj_projections(&projections);
+	bool	   *done = palloc0(sizeof(bool) * Max(n, 1));
+	int			count = 0;
+
+	*ordered = palloc(sizeof(PjProjection *) * Max(n, 1));
+	while (count < n)
+	{
+		int			before = count;
+
+		for (int i = 0; i < n; i++)
+		{
+			if (done[i] || !is_ready(&projections[i], projections, n, done))
+				continue;
+			done[i] = true;
+			(*ordered)[count++] = &projections[i];
+		}
+		if (count == before)
+			elog(ERROR, "projections depend on each other in a circle");
+	}
+	return count;
 }
 
 PjProjection *
@@ -383,4 +437,19 @@ pj_registry_update(PjStatement *stmt, Datum *values, const char *nulls)
 				errmsg("could not serialize access to the registry"),
 				errdetail("The projection has been created or changed since this transaction began."),
 				errhint("The transaction might succeed if retried."));
+}
+
+/*
+ * Note in the registry whether some tenant is run in a way of its own, and
+ * perhaps that there is to be a new handover.  The caller has the projection's
+ * lock exclusively.
+ */
+void
+pj_registry_note_overrides(const PjProjection *projection,
+						   bool forget_handover)
+{
+	Datum		values[2] = {Int32GetDatum(projection->id),
+	BoolGetDatum(forget_handover)};
+
+	pj_registry_update(&note_overrides, values, NULL);
 }

@@ -25,7 +25,9 @@ extern const char *const pj_mode_names[];
 
 typedef struct PjProjection
 {
-	int32		id;
+	int32		id;				/* negative while it is built aside */
+	int32		base_id;		/* in the registry */
+	Oid			aside;			/* where rows are kept instead of the target */
 	const char *name;
 	const char *owner;
 	const char *kind;
@@ -60,6 +62,7 @@ typedef struct PjProjection
 struct PjStatement;
 
 extern int	pj_projections(PjProjection **projections);
+extern int	pj_projections_in_order(PjProjection ***ordered);
 extern uint64 pj_projections_generation(void);
 extern PjProjection *pj_projection_by_id(int32 id);
 extern PjProjection *pj_projection_find(const char *name);
@@ -86,6 +89,8 @@ extern bool pj_projection_wants(const PjProjection *projection,
 extern Oid	pj_projection_owner(const PjProjection *projection);
 extern void pj_registry_update(struct PjStatement *stmt, Datum *values,
 							   const char *nulls);
+extern void pj_registry_note_overrides(const PjProjection *projection,
+									   bool forget_handover);
 extern void pj_refuse_dormant(const PjProjection *projection);
 extern char *pj_home(void);
 

@@ -23,13 +23,11 @@
 
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "storage/lockdefs.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "apply.h"
 #include "args.h"
 #include "clear.h"
 #include "context.h"
@@ -42,6 +40,8 @@
 #include "outbox.h"
 #include "projection.h"
 #include "rebuild.h"
+#include "replay.h"
+#include "runrow.h"
 #include "source.h"
 #include "step.h"
 #include "tail.h"
@@ -52,136 +52,46 @@ PG_FUNCTION_INFO_V1(projector_rebuild_all);
 PG_FUNCTION_INFO_V1(projector_catch_up);
 PG_FUNCTION_INFO_V1(projector_clear);
 
-/* A pair being rebuilt. */
-typedef struct Rebuild
-{
-	PjPair		pair;
-	Datum		aggregate;		/* 0 for all */
-	PjOnError	on_error;
-	int64		upto;			/* in log order: read no further */
-	int64		applied;
-	int64		failed;
-	MemoryContext batch;		/* reset after each batch */
-	TimestampTz reported_at;
-} Rebuild;
-
 /* ---- telling people ---- */
 
 /* Somebody at a terminal wants to see that it moves. */
 static void
-report_progress(Rebuild *rebuild)
+report_progress(const PjReplay *replay, TimestampTz *reported_at)
 {
 	TimestampTz now = GetCurrentTimestamp();
 
-	CHECK_FOR_INTERRUPTS();
 	if (pj_progress_interval == 0 ||
-		!TimestampDifferenceExceeds(rebuild->reported_at, now,
-									pj_progress_interval))
+		!TimestampDifferenceExceeds(*reported_at, now, pj_progress_interval))
 		return;
-	rebuild->reported_at = now;
-	ereport(NOTICE,
+	*reported_at = now;
+	ereport(pj_progress_level,
 			errmsg("projection \"%s\", tenant \"%s\": %lld events",
-				   rebuild->pair.projection->name,
-				   TextDatumGetCString(rebuild->pair.tenant),
-				   (long long) rebuild->applied));
-}
-
-static void
-refuse_shadow(const PjPair *pair)
-{
-	if (pair->mode == PJ_SHADOW)
-		ereport(ERROR,
-				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("projection \"%s\" is in mode \"shadow\" for tenant \"%s\"",
-					   pair->projection->name,
-					   TextDatumGetCString(pair->tenant)),
-				errhint("Change it first with projector_set_mode."));
-}
-
-/* ---- replaying ---- */
-
-/* Apply the next events; in log order they are as they are in the log. */
-static void
-replay_events(Rebuild *rebuild, PjEvent *events, int n)
-{
-	PjApply		apply = {
-		.pair = &rebuild->pair,
-		.driver = PJ_BY_LOG,
-		.given = events,
-		.ngiven = n,
-		.on_error = rebuild->on_error,
-		.rebuild = true,
-	};
-
-	if (rebuild->pair.projection->log_ordered)
-		pj_events_sort(events, n);
-	apply.nranges = pj_events_ranges(events, n, &apply.ranges);
-	if (rebuild->pair.projection->log_ordered)
-		pj_events_sort_by_log(events, n);
-	pj_apply(&apply);
-	if (apply.conflict)
-		ereport(ERROR,
-				errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-				errmsg("projection \"%s\" is being applied by another transaction",
-					   rebuild->pair.projection->name),
-				errhint("Try again."));
-	rebuild->applied += apply.applied;
-	rebuild->failed += apply.failed;
-	report_progress(rebuild);
-}
-
-static void
-replay_by_aggregate(Rebuild *rebuild)
-{
-	const PjProjection *projection = rebuild->pair.projection;
-	PjEventScan scan;
-	PjEvent    *events;
-	int			n;
-
-	pj_source_scan_begin(&scan, rebuild->pair.tenant, rebuild->aggregate,
-						 projection->event_types);
-	for (;;)
-	{
-		MemoryContext caller = MemoryContextSwitchTo(rebuild->batch);
-
-		n = pj_source_scan_next(&scan, projection->options.batch_size,
-								&events);
-		if (n > 0)
-			replay_events(rebuild, events, n);
-		MemoryContextSwitchTo(caller);
-		MemoryContextReset(rebuild->batch);
-		if (n == 0)
-			break;
-	}
-	pj_source_scan_end(&scan);
-}
-
-static void
-replay_by_log(Rebuild *rebuild)
-{
-	const PjProjection *projection = rebuild->pair.projection;
-	int64		after = 0;
-	PjEvent    *events;
-	int			n;
-
-	do
-	{
-		MemoryContext caller = MemoryContextSwitchTo(rebuild->batch);
-
-		n = pj_source_load_log(rebuild->pair.tenant, after, rebuild->upto,
-							   projection->event_types,
-							   projection->options.batch_size, &events);
-		if (n > 0)
-		{
-			after = pj_event_log_seq(&events[n - 1]);
-			replay_events(rebuild, events, n);
-		}
-		MemoryContextSwitchTo(caller);
-		MemoryContextReset(rebuild->batch);
-	} while (n > 0);
+				   replay->pair->projection->name,
+				   TextDatumGetCString(replay->pair->tenant),
+				   (long long) replay->applied));
 }
 
 /* ---- rebuild ---- */
+
+/* Read all there is and apply it, in memory of one batch. */
+static void
+replay_all(PjReplay *replay)
+{
+	TimestampTz reported_at = GetCurrentTimestamp();
+	MemoryContext batch = AllocSetContextCreate(CurrentMemoryContext,
+												"projector rebuild",
+												ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(batch);
+
+	while (pj_replay_batch(replay) > 0)
+	{
+		CHECK_FOR_INTERRUPTS();
+		report_progress(replay, &reported_at);
+		MemoryContextReset(batch);
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(batch);
+}
 
 /*
  * The position up to which everything is settled.  In log order nothing
@@ -195,53 +105,37 @@ settled_tail(const PjPair *pair)
 	return Max(pj_tail(pj_tail_wait), pair->last_log_seq);
 }
 
+/* Look at a pair that is to be rebuilt, if that can be done. */
 static void
-note_cursor(Rebuild *rebuild, int64 tail)
+look_at_pair(PjPair *pair, PjProjection *projection, Datum tenant)
 {
-	PjPair	   *pair = &rebuild->pair;
-
-	/* one that had stopped goes on, unless that event is still to come */
-	if (pair->state == PJ_STOPPED && tail > pair->last_log_seq)
-		pair->state = PJ_REPLAYING;
-	pair->last_log_seq = Max(pair->last_log_seq, tail);
-	if (pj_pair_behind(pair) && pair->projection->handed_over &&
-		pair->last_log_seq >= pair->projection->handover_log_seq)
-		pair->state = PJ_LIVE;
-	pj_cursor_save(pair, rebuild->applied, rebuild->failed);
+	pj_pair_look(pair, projection, tenant);
+	pj_run_refuse(projection, tenant);
+	pj_refuse_shadow(pair);
 }
 
 /* Rebuild one tenant.  The caller has the locks, and our own context. */
 static int64
 rebuild_tenant(PjProjection *projection, Datum tenant)
 {
-	Rebuild		rebuild = {.reported_at = GetCurrentTimestamp()};
-	PjPair	   *pair = &rebuild.pair;
-	const char *on_error = projection->options.on_rebuild_error;
-	int64		tail;
+	PjPair		pair;
+	PjReplay	replay;
+	int64		tail,
+				upto;
 
-	pj_pair_look(pair, projection, tenant);
-	pj_pair_refuse_run(pair);
-	refuse_shadow(pair);
-	rebuild.on_error = strcmp(on_error, "raise") == 0 ? PJ_ERROR_RAISED :
-		strcmp(on_error, "skip") == 0 ? PJ_ERROR_SKIPPED : PJ_ERROR_RECORDED;
-	rebuild.batch = AllocSetContextCreate(CurrentMemoryContext,
-										  "projector rebuild",
-										  ALLOCSET_DEFAULT_SIZES);
-	tail = settled_tail(pair);
-	rebuild.upto = projection->log_ordered ? tail : PG_INT64_MAX;
-	pj_outbox_clear_upto(projection->id, tenant, rebuild.upto);
-	pj_failure_rebuilt(projection, tenant, 0, rebuild.upto);
+	look_at_pair(&pair, projection, tenant);
+	tail = settled_tail(&pair);
+	upto = projection->log_ordered ? tail : PG_INT64_MAX;
+	pj_outbox_clear_upto(projection->id, tenant, upto);
+	pj_failure_rebuilt(projection, tenant, 0, upto);
 	(void) pj_clear(projection, tenant, 0);
 	pj_offsets_delete(projection->id, tenant, 0);
 
 	/* all is replayed, whatever state the pair was in */
-	if (projection->log_ordered)
-		replay_by_log(&rebuild);
-	else
-		replay_by_aggregate(&rebuild);
-	note_cursor(&rebuild, tail);
-	MemoryContextDelete(rebuild.batch);
-	return rebuild.applied;
+	pj_replay_init(&replay, &pair, upto);
+	replay_all(&replay);
+	pj_replay_end(&pair, tail, replay.applied, replay.failed);
+	return replay.applied;
 }
 
 /*
@@ -252,9 +146,8 @@ int64
 pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
 					 Datum aggregate)
 {
-	Rebuild		rebuild = {.aggregate = aggregate,
-		.on_error = PJ_ERROR_RAISED,
-	.reported_at = GetCurrentTimestamp()};
+	PjPair		pair;
+	PjReplay	replay;
 
 	if (projection->log_ordered)
 		ereport(ERROR,
@@ -263,19 +156,17 @@ pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
 					   projection->name),
 				errdetail("It is applied in the order of the log, in which other aggregates' events come between."),
 				errhint("Rebuild the tenant."));
-	pj_pair_look(&rebuild.pair, projection, tenant);
-	pj_pair_refuse_run(&rebuild.pair);
-	refuse_shadow(&rebuild.pair);
-	rebuild.batch = AllocSetContextCreate(CurrentMemoryContext,
-										  "projector rebuild",
-										  ALLOCSET_DEFAULT_SIZES);
+	look_at_pair(&pair, projection, tenant);
 	pj_outbox_clear(projection->id, tenant, aggregate);
 	pj_failure_rebuilt(projection, tenant, aggregate, PG_INT64_MAX);
 	(void) pj_clear(projection, tenant, aggregate);
 	pj_offsets_delete(projection->id, tenant, aggregate);
-	replay_by_aggregate(&rebuild);
-	MemoryContextDelete(rebuild.batch);
-	return rebuild.applied;
+	pj_replay_init(&replay, &pair, PG_INT64_MAX);
+	replay.on_error = PJ_ERROR_RAISED;
+	replay.walk.aggregate = aggregate;
+	replay.walk.alone = true;
+	replay_all(&replay);
+	return replay.applied;
 }
 
 /* All tenants: those in the log, and those in the read model alone. */
@@ -292,14 +183,8 @@ rebuild_tenants(PjProjection *projection)
 	for (int i = 0; i < all.count; i++)
 		applied += rebuild_tenant(projection, all.tenants[i]);
 	for (int i = 0; i < nothers; i++)
-	{
-		bool		known = false;
-
-		for (int j = 0; j < all.count && !known; j++)
-			known = pj_text_equal(all.tenants[j], others[i]);
-		if (!known)
+		if (!pj_text_among(others[i], all.tenants, all.count))
 			(void) pj_clear(projection, others[i], 0);
-	}
 	return applied;
 }
 
@@ -359,49 +244,20 @@ projector_rebuild(PG_FUNCTION_ARGS)
 
 /* ---- all projections ---- */
 
-/* Has everything it depends on been dealt with? */
-static bool
-is_ready(const PjProjection *projection, PjProjection *projections, int n,
-		 const bool *done)
-{
-	for (int d = 0; projection->options.depends_on[d]; d++)
-		for (int i = 0; i < n; i++)
-			if (!done[i] && strcmp(projections[i].name,
-								   projection->options.depends_on[d]) == 0)
-				return false;
-	return true;
-}
-
 /* See the install script. */
 Datum
 projector_rebuild_all(PG_FUNCTION_ARGS)
 {
 	Datum		tenant = pj_optional_text(fcinfo, 0, "tenant_id");
-	PjProjection *projections;
+	PjProjection **projections;
 	int			n;
-	bool	   *done;
-	int			left;
 	int64		applied = 0;
 
 	pj_require_read_committed("projector_rebuild_all");
 	pj_refuse_in_user_code("projector_rebuild_all");
-	left = n = pj_projections(&projections);
-	done = palloc0(sizeof(bool) * Max(n, 1));
-	while (left > 0)
-	{
-		int			before = left;
-
-		for (int i = 0; i < n; i++)
-		{
-			if (done[i] || !is_ready(&projections[i], projections, n, done))
-				continue;
-			applied += rebuild_projection(projections[i].name, tenant, 0);
-			done[i] = true;
-			left--;
-		}
-		if (left == before)
-			elog(ERROR, "projections depend on each other in a circle");
-	}
+	n = pj_projections_in_order(&projections);
+	for (int i = 0; i < n; i++)
+		applied += rebuild_projection(projections[i]->name, tenant, 0);
 	PG_RETURN_INT64(applied);
 }
 
@@ -412,7 +268,7 @@ static int64
 catch_up_tenant(PjProjection *projection, Datum tenant, int64 upto)
 {
 	PjStep		step = {.projection_id = projection->id,.tenant = tenant};
-	PjBounds	bounds = {.limit = PG_INT32_MAX,.upto = upto};
+	PjBounds	bounds = {.limit = PG_INT32_MAX,.upto = upto,.ordered = true};
 	MemoryContext batch = AllocSetContextCreate(CurrentMemoryContext,
 												"projector catch-up",
 												ALLOCSET_DEFAULT_SIZES);
@@ -421,9 +277,7 @@ catch_up_tenant(PjProjection *projection, Datum tenant, int64 upto)
 	int64		applied;
 	PjProgress	progress;
 
-	pj_pair_look(&step.pair, projection, tenant);
-	pj_pair_refuse_run(&step.pair);
-	refuse_shadow(&step.pair);
+	look_at_pair(&step.pair, projection, tenant);
 	bounds.tail = Min(pj_tail(pj_tail_wait), upto);
 
 	/* an order: whatever the mode, the log is read from the cursor on */
@@ -487,13 +341,14 @@ projector_clear(PG_FUNCTION_ARGS)
 	char	   *name = pj_required_name(fcinfo, 0, "name");
 	Datum		tenant = pj_required_text(fcinfo, 1, "tenant_id");
 	PjProjection *projection;
+	PjContext	saved;
 	PjPair		pair;
 
 	pj_require_read_committed("projector_clear");
 	pj_refuse_in_user_code("projector_clear");
 	projection = lock_alone(name, tenant);
-	pj_pair_look(&pair, projection, tenant);
-	pj_pair_refuse_run(&pair);
-	refuse_shadow(&pair);
+	pj_enter_internal(&saved);
+	look_at_pair(&pair, projection, tenant);
+	pj_leave_internal(&saved);
 	PG_RETURN_INT64(pj_clear(projection, tenant, 0));
 }

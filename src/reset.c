@@ -19,6 +19,7 @@
 #include "offset.h"
 #include "outbox.h"
 #include "projection.h"
+#include "runrow.h"
 #include "source.h"
 #include "statement.h"
 #include "wakeup.h"
@@ -73,6 +74,7 @@ check_resettable(PjProjection *projection, Datum tenant, Datum aggregate)
 {
 	PjPair		pair = {.mode = projection->mode};
 
+	pj_run_refuse(projection, tenant);
 	if (tenant)
 		pj_pair_look(&pair, projection, tenant);
 	if (pair.mode == PJ_SHADOW)

@@ -80,8 +80,7 @@ settle_unqueued(PjBatch *batch)
 		unqueued[n++] = &apply->given[i];
 		if (apply->driver == PJ_BY_LOG)
 			apply->given[i].replay =
-				pj_batch_is_reread(batch, &apply->given[i],
-								   apply->pair->state);
+				pj_batch_is_reread(batch, &apply->given[i], apply->pair);
 	}
 	if (n > 0)
 		pj_outbox_enqueue(batch->projection->id, unqueued, n);

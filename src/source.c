@@ -22,7 +22,12 @@
 #include "commands/trigger.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "nodes/params.h"
+#include "optimizer/optimizer.h"
+#include "parser/analyze.h"
+#include "rewrite/rewriteHandler.h"
 #include "storage/lmgr.h"
+#include "tcop/tcopprot.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -205,6 +210,20 @@ pj_text_compare(Datum a, Datum b)
 }
 
 static int
+compare_texts(const void *a, const void *b)
+{
+	return pj_text_compare(*(const Datum *) a, *(const Datum *) b);
+}
+
+/* Is a text among others, which are in bytewise order? */
+bool
+pj_text_among(Datum value, const Datum *sorted, int n)
+{
+	return n > 0 && bsearch(&value, sorted, n, sizeof(Datum),
+							compare_texts) != NULL;
+}
+
+static int
 compare_events(const void *a, const void *b)
 {
 	const PjEvent *ea = a;
@@ -338,15 +357,31 @@ typedef struct EventList
 	int			room;
 	Datum	   *types;			/* those wanted, or none for all */
 	int			ntypes;
+	int64		upto;			/* and those before this position in the log */
 } EventList;
 
-/* Is the row's event of a type that is wanted? */
+static void
+begin_list(EventList *list, int room, Datum event_types)
+{
+	memset(list, 0, sizeof(*list));
+	list->room = room;
+	list->events = palloc(sizeof(PjEvent) * room);
+	list->upto = PG_INT64_MAX;
+	if (event_types)
+		deconstruct_array(DatumGetArrayTypeP(event_types), TEXTOID, -1, false,
+						  TYPALIGN_INT, &list->types, NULL, &list->ntypes);
+}
+
+/* Is the row's event wanted? */
 static bool
 is_wanted(HeapTuple tuple, TupleDesc desc, const EventList *list)
 {
 	bool		isnull;
 	Datum		type;
 
+	if (DatumGetInt64(heap_getattr(tuple, Anum_log_seq, desc, &isnull)) >
+		list->upto)
+		return false;
 	if (list->ntypes == 0)
 		return true;
 	type = heap_getattr(tuple, Anum_event_type, desc, &isnull);
@@ -356,7 +391,7 @@ is_wanted(HeapTuple tuple, TupleDesc desc, const EventList *list)
 	return false;
 }
 
-/* Add what a scan of one aggregate finds, at most "max" of the wanted types. */
+/* Add what a scan finds, at most "max" of the wanted events. */
 static void
 collect_events(PjFetch *fetch, EventList *list, int max, int range)
 {
@@ -366,6 +401,7 @@ collect_events(PjFetch *fetch, EventList *list, int max, int range)
 	while (max > 0 &&
 		   (tuple = pj_fetch_next(fetch, ForwardScanDirection)) != NULL)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (!is_wanted(tuple, desc, list))
 			continue;
 		if (list->count == list->room)
@@ -386,15 +422,12 @@ int
 pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
 			   Datum event_types, PjEvent **events)
 {
-	EventList	list = {.room = nranges + 1};
+	EventList	list;
 	Snapshot	snapshot;
 	ScanKeyData keys[4];
 	PjFetch		fetch;
 
-	if (event_types)
-		deconstruct_array(DatumGetArrayTypeP(event_types), TEXTOID, -1, false,
-						  TYPALIGN_INT, &list.types, NULL, &list.ntypes);
-	list.events = palloc(sizeof(PjEvent) * list.room);
+	begin_list(&list, nranges + 1, event_types);
 	CommandCounterIncrement();
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	pj_key_text(&keys[0], 1, tenant);
@@ -416,50 +449,48 @@ pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
 	return list.count;
 }
 
-/*
- * Begin to read all events of a tenant, or of one aggregate, that are there
- * now, by aggregate and sequence.
- */
-void
-pj_source_scan_begin(PjEventScan *scan, Datum tenant, Datum aggregate,
-					 Datum event_types)
+/* Add what a scan with these keys finds. */
+static void
+collect_by_keys(EventList *list, Snapshot snapshot, ScanKey keys, int nkeys,
+				int max)
 {
-	ScanKeyData keys[2];
+	PjFetch		fetch;
 
-	memset(scan, 0, sizeof(*scan));
-	if (event_types)
-		deconstruct_array(DatumGetArrayTypeP(event_types), TEXTOID, -1, false,
-						  TYPALIGN_INT, &scan->types, NULL, &scan->ntypes);
-	CommandCounterIncrement();
-	scan->snapshot = RegisterSnapshot(GetLatestSnapshot());
-	pj_key_text(&keys[0], 1, tenant);
-	if (aggregate)
-		pj_key_text(&keys[1], 2, aggregate);
-	pj_fetch_begin(&scan->fetch, &events_table, scan->snapshot,
-				   aggregate ? 2 : 1, keys);
+	if (list->count == max)
+		return;
+	pj_fetch_begin(&fetch, &events_table, snapshot, nkeys, keys);
+	collect_events(&fetch, list, max - list->count, 0);
+	pj_fetch_end(&fetch);
 }
 
-/* The next events, at most "max" of them; 0 when there are no more. */
+/*
+ * The next events of a walk, at most "max" of them, as they are now.  The rest
+ * of the aggregate that it stands in comes first, then the others.
+ */
 int
-pj_source_scan_next(PjEventScan *scan, int max, PjEvent **events)
+pj_source_walk(const PjWalk *walk, int max, PjEvent **events)
 {
-	EventList	list = {.room = Min(max, 1000) + 1,.types = scan->types,
-	.ntypes = scan->ntypes};
+	EventList	list;
+	Snapshot	snapshot;
+	ScanKeyData keys[4];
 
-	if (scan->ended)
-		return 0;
-	list.events = palloc(sizeof(PjEvent) * list.room);
-	collect_events(&scan->fetch, &list, max, 0);
-	scan->ended = list.count < max;
+	begin_list(&list, Min(max, 1000) + 1, walk->event_types);
+	list.upto = walk->upto;
+	CommandCounterIncrement();
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	pj_key_text(&keys[0], 1, walk->tenant);
+	if (walk->aggregate)
+	{
+		pj_key_text(&keys[1], 2, walk->aggregate);
+		pj_key_int8_range(&keys[2], 3, walk->sequence, PG_INT64_MAX);
+		collect_by_keys(&list, snapshot, keys, 4, max);
+		pj_key_text_after(&keys[1], 2, walk->aggregate);
+	}
+	if (!walk->alone)
+		collect_by_keys(&list, snapshot, keys, walk->aggregate ? 2 : 1, max);
+	UnregisterSnapshot(snapshot);
 	*events = list.events;
 	return list.count;
-}
-
-void
-pj_source_scan_end(PjEventScan *scan)
-{
-	pj_fetch_end(&scan->fetch);
-	UnregisterSnapshot(scan->snapshot);
 }
 
 /* Load a tenant's events in the order of the log. */
@@ -473,6 +504,37 @@ pj_source_load_log(Datum tenant, int64 after, int64 upto, Datum event_types,
 	pj_execute(&select_log, values, event_types ? NULL : "   n ");
 
 	return events_from_result(events);
+}
+
+/*
+ * About how many events a tenant has between two positions.  The planner knows
+ * without counting.
+ */
+int64
+pj_source_estimate(Datum tenant, int64 after, int64 upto, Datum event_types)
+{
+	static const char sql[] = "SELECT FROM projector.events"
+		" WHERE tenant_id = $1 AND log_seq > $2 AND log_seq <= $3"
+		" AND ($4 IS NULL OR event_type = ANY ($4))";
+	Oid			types[4] = {TEXTOID, INT8OID, INT8OID, TEXTARRAYOID};
+	Datum		values[4] = {tenant, Int64GetDatum(after), Int64GetDatum(upto),
+	event_types};
+	ParamListInfo params = makeParamList(4);
+	Query	   *query;
+
+	for (int i = 0; i < 4; i++)
+	{
+		params->params[i].ptype = types[i];
+		params->params[i].value = values[i];
+		params->params[i].isnull = values[i] == 0 && i == 3;
+		params->params[i].pflags = PARAM_FLAG_CONST;
+	}
+	query = parse_analyze_fixedparams(linitial_node(RawStmt,
+													pg_parse_query(sql)),
+									  sql, types, 4, NULL);
+	AcquireRewriteLocks(query, true, false);
+	return clamp_row_est(pg_plan_query(query, sql, 0,
+									   params)->planTree->plan_rows);
 }
 
 /* Does the source have every event of an aggregate between two? */

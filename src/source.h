@@ -71,15 +71,16 @@ typedef struct PjTenants
 	int			count;
 } PjTenants;
 
-/* Reading all events of a tenant, aggregate by aggregate. */
-typedef struct PjEventScan
+/* Reading a tenant's events, aggregate by aggregate. */
+typedef struct PjWalk
 {
-	PjFetch		fetch;
-	Snapshot	snapshot;
-	Datum	   *types;			/* those wanted, or none for all */
-	int			ntypes;
-	bool		ended;			/* another look would start again */
-} PjEventScan;
+	Datum		tenant;
+	Datum		aggregate;		/* behind this event; 0 for the first */
+	int64		sequence;
+	bool		alone;			/* of this aggregate only */
+	int64		upto;			/* positions in the log */
+	Datum		event_types;	/* an array, or 0 for all */
+} PjWalk;
 
 /* New events of one aggregate, the columns as arrays. */
 typedef struct PjNewEvents
@@ -103,6 +104,7 @@ typedef enum PjKnown
 
 extern bool pj_text_equal(Datum a, Datum b);
 extern int	pj_text_compare(Datum a, Datum b);
+extern bool pj_text_among(Datum value, const Datum *sorted, int n);
 extern void pj_events_sort(PjEvent *events, int n);
 extern void pj_events_sort_by_log(PjEvent *events, int n);
 extern int	pj_events_ranges(PjEvent *events, int n, PjRange **ranges);
@@ -121,10 +123,9 @@ extern int	pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
 extern int	pj_source_load_log(Datum tenant, int64 after, int64 upto,
 							   Datum event_types, int limit,
 							   PjEvent **events);
-extern void pj_source_scan_begin(PjEventScan *scan, Datum tenant,
-								 Datum aggregate, Datum event_types);
-extern int	pj_source_scan_next(PjEventScan *scan, int max, PjEvent **events);
-extern void pj_source_scan_end(PjEventScan *scan);
+extern int	pj_source_walk(const PjWalk *walk, int max, PjEvent **events);
+extern int64 pj_source_estimate(Datum tenant, int64 after, int64 upto,
+								Datum event_types);
 extern bool pj_source_complete(Datum tenant, Datum aggregate,
 							   int64 after, int64 before);
 extern int64 pj_source_last_subscribed(Datum tenant, Datum aggregate,

@@ -37,8 +37,7 @@ move_cursor(PjStep *step, int64 log_seq)
 		pair->last_log_seq = log_seq;
 		step->moved = true;
 	}
-	if (pj_pair_behind(pair) &&
-		pair->last_log_seq >= pair->projection->handover_log_seq)
+	if (pj_pair_caught_up(pair))
 	{
 		pair->state = PJ_LIVE;
 		step->moved = true;
@@ -191,6 +190,19 @@ read_in_log_order(PjStep *step, const PjBounds *bounds, int limit)
 	return apply.applied + apply.failed + is_missing > 0 ? PJ_DONE : PJ_IDLE;
 }
 
+/*
+ * How far to read the log of a pair that is behind.  What is not settled stays
+ * for later; the projection's handover is.
+ */
+static int64
+behind_bound(const PjPair *pair, const PjBounds *bounds)
+{
+	if (pair->mode == PJ_FOLLOW)
+		return bounds->tail;
+	return pair->own_handover ? Min(pair->handover, bounds->tail) :
+		pair->handover;
+}
+
 /* ---- the queue ---- */
 
 static PjProgress
@@ -273,13 +285,13 @@ pj_step(PjStep *step, const PjBounds *bounds)
 		return PJ_IDLE;
 	if (pair->mode == PJ_SHADOW)
 		return pj_shadow(pair, limit, bounds->upto) ? PJ_MORE : PJ_IDLE;
-	if (pj_pair_behind(pair) && !pair->projection->handed_over)
+	if (pj_pair_behind(pair) && !pair->projection->handed_over &&
+		!bounds->ordered)
 		return PJ_IDLE;
 	if (pair->projection->log_ordered)
 		return read_in_log_order(step, bounds, limit);
 	if (pj_pair_behind(pair))
-		return read_log(step, pair->mode == PJ_FOLLOW ? bounds->tail :
-						pair->projection->handover_log_seq, limit);
+		return read_log(step, behind_bound(pair, bounds), limit);
 
 	progress = read_queue(step, bounds, limit);
 	if (progress == PJ_IDLE && pair->mode == PJ_FOLLOW)

@@ -46,6 +46,8 @@ typedef struct PjBounds
 	int64		upto;			/* of queued items */
 	int64		tail;			/* of the log */
 	int64		retry;			/* as in PjApply */
+	bool		ordered;		/* somebody wants it now: read up to the tail,
+								 * even if there is no handover yet */
 } PjBounds;
 
 extern bool pj_step_enter(PjStep *step);

@@ -47,6 +47,7 @@
 #include "outbox.h"
 #include "pairs.h"
 #include "projection.h"
+#include "run.h"
 #include "shmem.h"
 #include "step.h"
 #include "tail.h"
@@ -72,6 +73,9 @@ PG_FUNCTION_INFO_V1(projector_worker_stop);
 
 /* So many pairs are looked at in one transaction: each takes locks. */
 #define MAX_PAIRS			64
+
+/* So many runs are looked at, until one is found that nobody is working on. */
+#define MAX_RUNS			32
 
 /* So many cursors are made at a time, for the same reason. */
 #define MAX_NEW_CURSORS		64
@@ -99,6 +103,8 @@ static struct
 {
 	MemoryContext round_context;	/* of the two below */
 	List	   *round;			/* of PjStep: the pairs yet to do */
+	bool		runs;			/* one of them is yet to do */
+	bool		more_runs;		/* one has had a batch in this round */
 	List	   *again;			/* those that have more to do */
 	bool		rescan;			/* look for work before sleeping */
 	uint32		wakeups;		/* how often we had been woken at the last look */
@@ -167,7 +173,7 @@ is_same_pair(const PjStep *step, int32 projection_id, Datum tenant)
 }
 
 static bool
-is_penalized(const PjPair *pair)
+is_penalized(int32 projection_id, Datum tenant)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	ListCell   *cell;
@@ -176,8 +182,8 @@ is_penalized(const PjPair *pair)
 	{
 		Penalty    *penalty = lfirst(cell);
 
-		if (penalty->projection_id != pair->projection->id ||
-			!pj_text_equal(penalty->tenant, pair->tenant) ||
+		if (penalty->projection_id != projection_id ||
+			!pj_text_equal(penalty->tenant, tenant) ||
 			penalty->until <= now)
 			continue;
 		work.wake_at = Min(work.wake_at, penalty->until);
@@ -245,7 +251,7 @@ add_pairs(PjScan *scan, int32 projection_id, List *known)
 		PjStep	   *step;
 		MemoryContext caller;
 
-		if (is_penalized(&pairs[i]))
+		if (is_penalized(projection_id, pairs[i].tenant))
 			continue;
 		caller = MemoryContextSwitchTo(work.round_context);
 		step = palloc0(sizeof(PjStep));
@@ -336,6 +342,7 @@ look_for_work(void)
 	MemoryContextReset(work.round_context);
 	work.round = work.again = NIL;
 
+	work.runs = true;
 	(void) pj_hand_over(ids, n, 0);
 	pj_active_look();
 	for (int i = 0; i < n; i++)
@@ -376,7 +383,7 @@ work_on_next(void)
 	if (pj_step_enter(step))
 	{
 		report_pair(step);
-		if (pj_pair_reads_log(&step->pair))
+		if (pj_pair_needs_tail(&step->pair))
 			bounds.tail = pj_tail(0);
 		progress = pj_step(step, &bounds);
 
@@ -400,21 +407,81 @@ work_on_next(void)
 }
 
 /*
+ * One batch of a run.  Returns false if another may be tried: somebody else is
+ * at work on this one, or in its way.
+ */
+static bool
+work_on_run(PjRun *run)
+{
+	MemoryContext caller = MemoryContextSwitchTo(work.round_context);
+	PjStep	   *step = palloc0(sizeof(PjStep));
+	PjRunResult result;
+
+	/* an error concerns this pair */
+	step->projection_id = run->projection_id;
+	step->tenant = PointerGetDatum(DatumGetTextPCopy(run->tenant));
+	MemoryContextSwitchTo(caller);
+	work.current = step;
+	pgstat_report_activity(STATE_RUNNING,
+						   psprintf("run %lld of projection %d, tenant \"%s\"",
+									(long long) run->id, run->projection_id,
+									TextDatumGetCString(run->tenant)));
+	result = pj_run_batch(run);
+	if (result == PJ_RUN_ERRED)
+		penalize_current();
+	if (result == PJ_RUN_WAITS || result == PJ_RUN_PASSED)
+	{
+		poll_soon();
+		return false;
+	}
+	work.rescan = true;
+	return true;
+}
+
+/* One batch of the first run that can be gone on with, if there is one. */
+static bool
+work_on_runs(void)
+{
+	PjRun	   *runs;
+	int			n = pj_runs_due(MAX_RUNS, &runs);
+
+	for (int i = 0; i < n; i++)
+		if (!is_penalized(runs[i].projection_id, runs[i].tenant) &&
+			work_on_run(&runs[i]))
+			return true;
+	return false;
+}
+
+/* Begin with those who have more to do, if it is too early to look again. */
+static bool
+go_on(void)
+{
+	if ((work.again == NIL && !work.more_runs) ||
+		TimestampDifferenceExceeds(work.looked_at, GetCurrentTimestamp(),
+								   LOOK_MS))
+		return false;
+	work.round = work.again;
+	work.again = NIL;
+	work.runs = work.more_runs;
+	return true;
+}
+
+/*
  * Look for work if there is none, and do one batch.  Those that have more to
- * do need not be found again every time.
+ * do need not be found again every time.  Runs take part like one more pair.
  */
 static void
 do_work(void)
 {
-	if (work.round == NIL && work.again != NIL &&
-		!TimestampDifferenceExceeds(work.looked_at, GetCurrentTimestamp(),
-									LOOK_MS))
-	{
-		work.round = work.again;
-		work.again = NIL;
-	}
-	if (work.round == NIL)
+	if (work.round == NIL && !work.runs && !go_on())
 		look_for_work();
+	if (work.runs)
+	{
+		work.runs = false;
+		work.more_runs = work_on_runs();
+		if (work.more_runs)
+			return;
+	}
 	for (int i = 0; i < MAX_PAIRS && work.round != NIL; i++)
 		if (work_on_next())
 			break;
@@ -456,6 +523,7 @@ do_chores(void)
 			pj_follow_log(ids[i], &all, tail, &room);
 		pj_active_followed(tail);
 	}
+	pj_runs_settle();
 	if (TimestampDifferenceExceeds(work.swept_at, now, SWEEP_MS))
 	{
 		work.swept_at = now;
@@ -548,6 +616,7 @@ recover(void)
 	if (work.current == NULL)
 	{
 		work.round = work.again = NIL;
+		work.runs = work.more_runs = false;
 		work.wake_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
 												   PENALTY_MS);
 	}

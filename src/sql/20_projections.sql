@@ -84,10 +84,15 @@ CREATE TABLE projector.projection_cursors (
     applied_count bigint NOT NULL DEFAULT 0,
     failed_count  bigint NOT NULL DEFAULT 0,
     updated_at    timestamptz NOT NULL DEFAULT now(),
+    handover_log_seq bigint,
     PRIMARY KEY (projection_id, tenant_id)
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE projector.projection_cursors IS
     'how far each projection has read each tenant''s log, and how it is run';
+COMMENT ON COLUMN projector.projection_cursors.run_id IS
+    'the run that is at work on it; live apply waits for its end';
+COMMENT ON COLUMN projector.projection_cursors.handover_log_seq IS
+    'as that of the projection, if this tenant''s is later: a run that broke off has forgotten what was applied up to here';
 CREATE INDEX projection_cursors_behind_idx ON projector.projection_cursors
     (projection_id, tenant_id) WHERE state IN ('replaying', 'switching');
 
@@ -165,3 +170,59 @@ CREATE UNIQUE INDEX projection_failures_open_idx
 CREATE UNIQUE INDEX projection_failures_skipped_idx
     ON projector.projection_failures (projection_id, log_seq)
     WHERE resolution = 'skipped' AND metadata ? 'skip_reason';
+
+-- Rebuilds and catch-ups in the background, one row for each tenant.  Where a
+-- run stands is kept with it, so that any worker can go on with it.
+CREATE TABLE projector.projection_runs (
+    id                   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    projection_id        integer NOT NULL,
+    tenant_id            text COLLATE "C" NOT NULL,
+    mode                 text NOT NULL CHECK (mode IN ('catch_up', 'rebuild')),
+    state                text NOT NULL DEFAULT 'queued' CHECK (state IN
+        ('queued', 'running', 'completed', 'failed', 'cancelled')),
+    since_log_seq        bigint,
+    until_log_seq        bigint,
+    total_events         bigint,
+    processed_events     bigint NOT NULL DEFAULT 0,
+    last_log_seq         bigint NOT NULL DEFAULT 0,
+    error_code           text,
+    error_message        text,
+    error_context        text,
+    requested_by         text NOT NULL,
+    queued_at            timestamptz NOT NULL DEFAULT clock_timestamp(),
+    started_at           timestamptz,
+    finished_at          timestamptz,
+    prepared             boolean NOT NULL DEFAULT false,
+    settled_log_seq      bigint,
+    last_aggregate_id    text COLLATE "C",
+    last_sequence_number bigint,
+    attempt_count        integer NOT NULL DEFAULT 0,
+    built_aside          boolean NOT NULL DEFAULT false,
+    CHECK ((state IN ('completed', 'failed', 'cancelled'))
+           = (finished_at IS NOT NULL)),
+    CHECK (state <> 'failed' OR error_code IS NOT NULL AND error_message IS NOT NULL)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE projector.projection_runs IS
+    'rebuilds and catch-ups in the background';
+COMMENT ON COLUMN projector.projection_runs.total_events IS
+    'an estimate, until it has completed';
+COMMENT ON COLUMN projector.projection_runs.last_log_seq IS
+    'of the last event processed; in aggregate order it does not rise';
+COMMENT ON COLUMN projector.projection_runs.until_log_seq IS
+    'later events are not read; set when it starts, unless given';
+COMMENT ON COLUMN projector.projection_runs.settled_log_seq IS
+    'where the cursor goes when it has completed';
+COMMENT ON COLUMN projector.projection_runs.prepared IS
+    'a rebuild: the read model has been cleared, or the place to build it aside made';
+COMMENT ON COLUMN projector.projection_runs.attempt_count IS
+    'how often its next batch has met an error that may go away by itself';
+CREATE UNIQUE INDEX projection_runs_active_idx ON projector.projection_runs
+    (projection_id, tenant_id) WHERE state IN ('queued', 'running');
+
+-- Refuses steps other than from queued to running or to an end, and from
+-- running to an end.
+CREATE FUNCTION projector.runs_check_state() RETURNS trigger
+LANGUAGE C AS 'MODULE_PATHNAME', 'projector_runs_check_state';
+CREATE TRIGGER runs_check_state
+    BEFORE UPDATE OF state ON projector.projection_runs
+    FOR EACH ROW EXECUTE FUNCTION projector.runs_check_state();

@@ -42,3 +42,34 @@ SELECT p.name AS projection_name, f.*
 FROM projector.projection_failures f
 JOIN projector.projections p USING (projection_id);
 COMMENT ON VIEW projector.failures IS 'the recorded errors';
+
+CREATE VIEW projector.runs AS
+SELECT p.name AS projection_name, r.id, r.tenant_id, r.mode, r.state,
+       r.since_log_seq, r.until_log_seq, r.total_events, r.processed_events,
+       r.last_log_seq, r.error_code, r.error_message, r.error_context,
+       r.requested_by, r.queued_at, r.started_at, r.finished_at
+FROM projector.projection_runs r
+JOIN projector.projections p USING (projection_id);
+COMMENT ON VIEW projector.runs IS 'rebuilds and catch-ups in the background';
+
+-- The active runs.  The total is an estimate: a run that has come past it is
+-- shown as all but done.
+CREATE VIEW projector.progress AS
+SELECT run_id, projection_name, tenant_id, mode, state, processed_events,
+       total_events,
+       round(100.0 * processed_events / nullif(total_events, 0), 1) AS percent,
+       round(rate::numeric, 1) AS events_per_second,
+       CASE WHEN rate > 0 THEN pg_catalog.date_trunc('second', pg_catalog.make_interval(secs =>
+            (total_events - processed_events) / rate)) END AS time_left,
+       last_log_seq, started_at
+FROM (SELECT r.id AS run_id, p.name AS projection_name, r.tenant_id, r.mode,
+             r.state, r.processed_events,
+             greatest(r.total_events, r.processed_events) AS total_events,
+             r.last_log_seq, r.started_at,
+             r.processed_events / nullif(extract(epoch FROM
+                 clock_timestamp() - r.started_at), 0)::float8 AS rate
+      FROM projector.projection_runs r
+      JOIN projector.projections p USING (projection_id)
+      WHERE r.state IN ('queued', 'running')) a
+ORDER BY state DESC, run_id;
+COMMENT ON VIEW projector.progress IS 'how far the active runs are';

@@ -70,6 +70,25 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_clear';
 COMMENT ON FUNCTION projector_clear IS 'empty a tenant''s read model';
 
+-- Queues rebuilds or catch-ups to be done by workers, batch by batch, one for
+-- each tenant, and returns their numbers; name null is all projections, those
+-- first that others depend on.  Tables: projection_runs (insert), projections.
+CREATE FUNCTION projector_start_run(
+    name text, mode text DEFAULT 'rebuild', tenant_id text DEFAULT NULL,
+    until_log_seq bigint DEFAULT NULL)
+RETURNS SETOF bigint
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_start_run';
+COMMENT ON FUNCTION projector_start_run IS
+    'rebuild or catch up in the background';
+
+-- Ends a run after its current batch; what it has committed is kept.  False if
+-- it had ended before.  Tables: projection_runs, projection_cursors (update).
+CREATE FUNCTION projector_cancel_run(run_id bigint) RETURNS boolean
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_cancel_run';
+COMMENT ON FUNCTION projector_cancel_run IS 'end a run';
+
 -- For handlers: is the event one that has been read from the log again, by a
 -- reset or for a new projection, and not just appended?  A handler with effects
 -- beyond its read model leaves them out then.  Tables: none.

@@ -11,7 +11,7 @@ REVOKE ALL ON FUNCTION
     projector_unskip, projector_note, projector_outbox_report,
     projector_outbox_stats, projector_worker_start, projector_worker_stop,
     projector_rebuild, projector_rebuild_all, projector_catch_up,
-    projector_clear
+    projector_clear, projector_start_run, projector_cancel_run
     FROM PUBLIC;
 
 -- A dump carries the data along, and the sequences that number it.
@@ -24,3 +24,5 @@ SELECT pg_catalog.pg_extension_config_dump('projector.projection_cursors', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.apply_outbox', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_failures', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_failures_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('projector.projection_runs', '');
+SELECT pg_catalog.pg_extension_config_dump('projector.projection_runs_id_seq', '');

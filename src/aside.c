@@ -1,0 +1,323 @@
+/*
+ * aside.c
+ *	  Building a fold's read model beside the live one, which readers go on
+ *	  to see until the new one takes its place.
+ *
+ * What is built aside is a projection of its own as far as apply is concerned.
+ * Its rows are in a table projector.build_N, N being the run's number, which
+ * has the very columns of the target, dropped ones included, so that a row of
+ * the one is a row of the other.  Its offsets, items and failures are kept
+ * under the projection's number negated, where nobody but the run sees them.
+ * All of that is ordinary data: a run goes on where it was after a crash.
+ *
+ * In the end the rows that differ are written to the target (foldmerge.c), and
+ * the bookkeeping takes the live one's place, in one transaction.
+ *
+ * The table belongs to the extension.  That keeps it out of dumps, in which it
+ * would be of no use, and it goes with the extension.
+ */
+#include "compat.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/dependency.h"
+#include "catalog/heap.h"
+#include "catalog/index.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_extension.h"
+#include "catalog/toasting.h"
+#include "commands/extension.h"
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+#include "aside.h"
+#include "failure.h"
+#include "foldrow.h"
+#include "outbox.h"
+#include "statement.h"
+#include "target.h"
+
+/* $1 is the projection, whose number negated is that of the build. */
+#define OF_BUILD(alias) \
+	alias "projection_id = -$1 AND " alias "tenant_id = $2"
+
+/* Items of events that have been applied, or are queued, in the build. */
+static PjStatement delete_items = {
+	.sql = "DELETE FROM projector.apply_outbox o"
+	" WHERE o.projection_id = $1 AND o.tenant_id = $2 AND (EXISTS"
+	" (SELECT FROM projector.projection_offsets a WHERE " OF_BUILD("a.")
+	" AND a.aggregate_id = o.aggregate_id"
+	" AND a.last_sequence_number >= o.sequence_number) OR EXISTS"
+	" (SELECT FROM projector.apply_outbox a WHERE " OF_BUILD("a.")
+	" AND a.log_seq = o.log_seq))",
+	.expect = SPI_OK_DELETE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+#define TAKE_OVER(table) \
+	{ \
+		.sql = "UPDATE projector." table " SET projection_id = $1 WHERE " \
+		OF_BUILD(""), \
+		.expect = SPI_OK_UPDATE, \
+		.nargs = 2, \
+		.argtypes = {INT4OID, TEXTOID}, \
+	}
+
+static PjStatement take_over_items = TAKE_OVER("apply_outbox");
+static PjStatement take_over_failures = TAKE_OVER("projection_failures");
+
+/* Offsets differ seldom; most rows need not be written. */
+static PjStatement delete_offsets = {
+	.sql = "DELETE FROM projector.projection_offsets o"
+	" WHERE o.projection_id = $1 AND o.tenant_id = $2 AND NOT EXISTS"
+	" (SELECT FROM projector.projection_offsets a WHERE " OF_BUILD("a.")
+	" AND a.aggregate_id = o.aggregate_id)",
+	.expect = SPI_OK_DELETE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+static PjStatement copy_offsets = {
+	.sql = "INSERT INTO projector.projection_offsets AS o (projection_id,"
+	" tenant_id, aggregate_id, last_sequence_number, last_event_id,"
+	" error_count, last_error)"
+	" SELECT $1, tenant_id, aggregate_id, last_sequence_number,"
+	" last_event_id, error_count, last_error"
+	" FROM projector.projection_offsets WHERE " OF_BUILD("")
+	" ON CONFLICT (projection_id, tenant_id, aggregate_id) DO UPDATE"
+	" SET last_sequence_number = excluded.last_sequence_number,"
+	" last_event_id = excluded.last_event_id,"
+	" error_count = excluded.error_count, last_error = excluded.last_error,"
+	" updated_at = now()"
+	" WHERE (o.last_sequence_number, o.last_event_id, o.error_count,"
+	" o.last_error) IS DISTINCT FROM (excluded.last_sequence_number,"
+	" excluded.last_event_id, excluded.error_count, excluded.last_error)",
+	.expect = SPI_OK_INSERT,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+#define FORGET(table) \
+	{ \
+		.sql = "DELETE FROM projector." table " WHERE " OF_BUILD(""), \
+		.expect = SPI_OK_DELETE, \
+		.nargs = 2, \
+		.argtypes = {INT4OID, TEXTOID}, \
+	}
+
+static PjStatement forget[] = {
+	FORGET("projection_offsets"),
+	FORGET("apply_outbox"),
+	FORGET("projection_failures"),
+};
+
+/*
+ * Can the read model be built aside?  Not if it is cleared by a function of its
+ * own, which may know of more than the target; nor if triggers change rows
+ * before they are written, which they do not do in another table.
+ */
+bool
+pj_aside_possible(const PjProjection *projection)
+{
+	Relation	target;
+	bool		possible;
+
+	if (!pj_is_fold(projection->kind) || projection->options.clear)
+		return false;
+	target = table_open(pj_target_oid(projection, 0), AccessShareLock);
+	possible = !pj_fold_has_triggers(target);
+	table_close(target, AccessShareLock);
+	return possible;
+}
+
+/* ---- the table ---- */
+
+static char *
+table_name(const PjRun *run)
+{
+	return psprintf("build_%lld", (long long) run->id);
+}
+
+static Oid
+find_table(const PjRun *run)
+{
+	return get_relname_relid(table_name(run),
+							 get_namespace_oid("projector", false));
+}
+
+/* Its primary key is that of the target. */
+static void
+make_index(Relation target, Relation table)
+{
+	Relation	key = index_open(RelationGetPrimaryKeyIndex(target),
+								 AccessShareLock);
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID,
+										ObjectIdGetDatum(RelationGetRelid(key)));
+	bool		isnull;
+	oidvector  *classes = (oidvector *)
+	DatumGetPointer(SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indclass,
+									&isnull));
+	IndexInfo  *info = BuildIndexInfo(key);
+	List	   *names = NIL;
+
+	for (int i = 0; i < info->ii_NumIndexAttrs; i++)
+		names = lappend(names,
+						NameStr(TupleDescAttr(RelationGetDescr(key), i)->attname));
+	index_create(table, psprintf("%s_pkey", RelationGetRelationName(table)),
+				 InvalidOid, InvalidOid, InvalidOid, InvalidOid, info, names,
+				 BTREE_AM_OID, table->rd_rel->reltablespace,
+				 key->rd_indcollation, classes->values, key->rd_indoption,
+				 (Datum) 0, INDEX_CREATE_IS_PRIMARY, 0, true, true, NULL);
+	ReleaseSysCache(tuple);
+	index_close(key, NoLock);
+}
+
+/*
+ * Make the table.  It is marked as the target's new form, as ALTER TABLE marks
+ * the one it makes, so that logical replication leaves it alone.
+ */
+static void
+make_table(Relation target, const PjRun *run)
+{
+	Oid			relid;
+	Relation	table;
+	ObjectAddress address,
+				extension;
+
+	relid = heap_create_with_catalog(table_name(run),
+									 get_namespace_oid("projector", false),
+									 target->rd_rel->reltablespace, InvalidOid,
+									 InvalidOid, InvalidOid, GetUserId(),
+									 target->rd_rel->relam,
+									 CreateTupleDescCopy(RelationGetDescr(target)),
+									 NIL, RELKIND_RELATION,
+									 target->rd_rel->relpersistence, false,
+									 false, ONCOMMIT_NOOP, (Datum) 0, false,
+									 true, true, RelationGetRelid(target),
+									 NULL);
+	CommandCounterIncrement();
+	NewRelationCreateToastTable(relid, (Datum) 0);
+	table = table_open(relid, AccessExclusiveLock);
+	make_index(target, table);
+	table_close(table, NoLock);
+
+	ObjectAddressSet(address, RelationRelationId, relid);
+	ObjectAddressSet(extension, ExtensionRelationId,
+					 get_extension_oid("projector", false));
+	recordDependencyOn(&address, &extension, DEPENDENCY_EXTENSION);
+	CommandCounterIncrement();
+}
+
+/* Do both have the same columns in the same places? */
+static bool
+is_alike(TupleDesc a, TupleDesc b)
+{
+	if (a->natts != b->natts)
+		return false;
+	for (int i = 0; i < a->natts; i++)
+	{
+		Form_pg_attribute x = TupleDescAttr(a, i);
+		Form_pg_attribute y = TupleDescAttr(b, i);
+
+		if (x->attisdropped != y->attisdropped || x->attlen != y->attlen ||
+			x->attalign != y->attalign || x->atttypid != y->atttypid ||
+			x->atttypmod != y->atttypmod ||
+			x->attcollation != y->attcollation ||
+			strcmp(NameStr(x->attname), NameStr(y->attname)) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* ---- the build ---- */
+
+/*
+ * Make a place for a run to build in.  Whatever is left of an earlier try goes.
+ */
+void
+pj_aside_make(const PjProjection *projection, const PjRun *run)
+{
+	Relation	target = table_open(pj_target_oid(projection, 0),
+									AccessShareLock);
+
+	pj_aside_drop(run);
+	make_table(target, run);
+	table_close(target, NoLock);
+}
+
+/*
+ * The projection as it is to be applied by a run.  False if that cannot go on:
+ * its table is gone, or the target has changed since it was made.
+ */
+bool
+pj_aside_find(const PjProjection *projection, const PjRun *run,
+			  PjProjection *aside)
+{
+	Relation	target,
+				table;
+	bool		alike;
+
+	*aside = *projection;
+	aside->id = -projection->base_id;
+	aside->aside = find_table(run);
+	if (!OidIsValid(aside->aside) || !pj_aside_possible(projection))
+		return false;
+
+	/* whoever would alter it now waits until we are done */
+	target = table_open(pj_target_oid(projection, 0), RowExclusiveLock);
+	table = table_open(aside->aside, RowExclusiveLock);
+	alike = is_alike(RelationGetDescr(target), RelationGetDescr(table));
+	table_close(table, NoLock);
+	table_close(target, NoLock);
+	return alike;
+}
+
+/*
+ * The bookkeeping of a build takes the live one's place; its rows have done so.
+ * The caller has the pair to itself.
+ */
+void
+pj_aside_take_over(const PjProjection *projection, const PjRun *run)
+{
+	Datum		values[2] = {Int32GetDatum(projection->id), run->tenant};
+
+	pj_failure_rebuilt(projection, run->tenant, 0, run->until);
+	if (projection->log_ordered)
+		pj_outbox_clear_upto(projection->id, run->tenant, run->until);
+	else
+		pj_execute(&delete_items, values, NULL);
+	pj_outbox_release_tenant(projection->id, run->tenant);
+	pj_execute(&take_over_items, values, NULL);
+	pj_execute(&take_over_failures, values, NULL);
+	pj_execute(&delete_offsets, values, NULL);
+	pj_execute(&copy_offsets, values, NULL);
+	pj_aside_drop(run);
+}
+
+/* Remove a build, or whatever there is of it. */
+void
+pj_aside_drop(const PjRun *run)
+{
+	Datum		values[2] = {Int32GetDatum(run->projection_id), run->tenant};
+	ObjectAddress address;
+
+	ObjectAddressSet(address, RelationRelationId, find_table(run));
+	if (OidIsValid(address.objectId))
+	{
+		LockRelationOid(address.objectId, AccessExclusiveLock);
+		performDeletion(&address, DROP_CASCADE,
+						PERFORM_DELETION_INTERNAL | PERFORM_DELETION_QUIETLY |
+						PERFORM_DELETION_SKIP_EXTENSIONS);
+		CommandCounterIncrement();
+	}
+	for (int i = 0; i < lengthof(forget); i++)
+		pj_execute(&forget[i], values, NULL);
+}

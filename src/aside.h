@@ -1,0 +1,21 @@
+/*
+ * aside.h
+ *	  Building a fold's read model beside the live one.
+ */
+#ifndef PJ_ASIDE_H
+#define PJ_ASIDE_H
+
+#include "compat.h"
+
+#include "projection.h"
+#include "runrow.h"
+
+extern bool pj_aside_possible(const PjProjection *projection);
+extern void pj_aside_make(const PjProjection *projection, const PjRun *run);
+extern bool pj_aside_find(const PjProjection *projection, const PjRun *run,
+						  PjProjection *aside);
+extern void pj_aside_take_over(const PjProjection *projection,
+							   const PjRun *run);
+extern void pj_aside_drop(const PjRun *run);
+
+#endif							/* PJ_ASIDE_H */

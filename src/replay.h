@@ -1,0 +1,34 @@
+/*
+ * replay.h
+ *	  Reading a tenant's log once more, and applying it.
+ */
+#ifndef PJ_REPLAY_H
+#define PJ_REPLAY_H
+
+#include "compat.h"
+
+#include "apply.h"
+#include "source.h"
+
+typedef struct PjReplay
+{
+	/* set by pj_replay_init() */
+	PjPair	   *pair;
+	PjOnError	on_error;
+	PjWalk		walk;			/* where it is, and where it ends */
+	int64		last_log_seq;	/* of the last event read */
+	MemoryContext context;		/* of what is kept between batches */
+
+	/* what became of it */
+	int64		applied;
+	int64		failed;
+	int64		skipped;
+} PjReplay;
+
+extern void pj_replay_init(PjReplay *replay, PjPair *pair, int64 upto);
+extern int	pj_replay_batch(PjReplay *replay);
+extern void pj_replay_end(PjPair *pair, int64 tail, int64 applied,
+						  int64 failed);
+extern void pj_refuse_shadow(const PjPair *pair);
+
+#endif							/* PJ_REPLAY_H */
