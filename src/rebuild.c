@@ -21,11 +21,13 @@
  */
 #include "compat.h"
 
+#include "access/xact.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/lockdefs.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "args.h"
@@ -73,7 +75,7 @@ report_progress(const PjReplay *replay, TimestampTz *reported_at)
 
 /* ---- rebuild ---- */
 
-/* Read all there is and apply it, in memory of one batch. */
+/* Read all there is now and apply it, in memory of one batch. */
 static void
 replay_all(PjReplay *replay)
 {
@@ -83,12 +85,15 @@ replay_all(PjReplay *replay)
 												ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(batch);
 
+	CommandCounterIncrement();
+	replay->walk.snapshot = RegisterSnapshot(GetLatestSnapshot());
 	while (pj_replay_batch(replay) > 0)
 	{
 		CHECK_FOR_INTERRUPTS();
 		report_progress(replay, &reported_at);
 		MemoryContextReset(batch);
 	}
+	UnregisterSnapshot(replay->walk.snapshot);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(batch);
 }

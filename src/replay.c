@@ -7,9 +7,9 @@
  * the order of the log.  A replay may be interrupted after any batch and taken
  * up again from what it says of where it is.
  *
- * Events are read with a new snapshot for each batch.  One that is committed in
- * the meantime may be read or not; either way it comes by itself too, and the
- * offset says whether it has been applied.
+ * Unless the caller has a snapshot for it, events are read with a new one for
+ * each batch.  One that is committed in the meantime may be read or not; either
+ * way it comes by itself too, and the offset says whether it has been applied.
  */
 #include "compat.h"
 

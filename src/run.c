@@ -171,7 +171,10 @@ end(Job *job, const char *state, const ErrorData *error)
 {
 	pj_cursor_set_run(&job->pair, 0);
 	pj_run_end(job->run, state, error);
-	pj_active_add(job->run->tenant, pj_source_last_log_seq());
+
+	/* what has come meanwhile is still to be read */
+	if (pj_pair_reads_log(&job->pair))
+		pj_active_add(job->run->tenant, pj_source_last_log_seq());
 	job->result = PJ_RUN_ENDED;
 }
 
@@ -226,7 +229,7 @@ replay(Job *job)
 		return;
 	}
 	run->processed += n;
-	run->last_log_seq = replay.last_log_seq;
+	run->last_log_seq = Max(run->last_log_seq, replay.last_log_seq);
 	run->last_aggregate = replay.walk.aggregate;
 	run->last_sequence = replay.walk.sequence;
 	if (job->projection->log_ordered && !run->aside)

@@ -464,8 +464,8 @@ collect_by_keys(EventList *list, Snapshot snapshot, ScanKey keys, int nkeys,
 }
 
 /*
- * The next events of a walk, at most "max" of them, as they are now.  The rest
- * of the aggregate that it stands in comes first, then the others.
+ * The next events of a walk, at most "max" of them.  The rest of the aggregate
+ * that it stands in comes first, then the others.
  */
 int
 pj_source_walk(const PjWalk *walk, int max, PjEvent **events)
@@ -477,7 +477,8 @@ pj_source_walk(const PjWalk *walk, int max, PjEvent **events)
 	begin_list(&list, Min(max, 1000) + 1, walk->event_types);
 	list.upto = walk->upto;
 	CommandCounterIncrement();
-	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	snapshot = RegisterSnapshot(walk->snapshot ? walk->snapshot :
+								GetLatestSnapshot());
 	pj_key_text(&keys[0], 1, walk->tenant);
 	if (walk->aggregate)
 	{

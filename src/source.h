@@ -80,6 +80,7 @@ typedef struct PjWalk
 	bool		alone;			/* of this aggregate only */
 	int64		upto;			/* positions in the log */
 	Datum		event_types;	/* an array, or 0 for all */
+	Snapshot	snapshot;		/* what it sees; NULL: what is there by then */
 } PjWalk;
 
 /* New events of one aggregate, the columns as arrays. */

@@ -207,7 +207,7 @@ COMMENT ON TABLE projector.projection_runs IS
 COMMENT ON COLUMN projector.projection_runs.total_events IS
     'an estimate, until it has completed';
 COMMENT ON COLUMN projector.projection_runs.last_log_seq IS
-    'of the last event processed; in aggregate order it does not rise';
+    'the last position of an event processed; in aggregate order, not all before it have been';
 COMMENT ON COLUMN projector.projection_runs.until_log_seq IS
     'later events are not read; set when it starts, unless given';
 COMMENT ON COLUMN projector.projection_runs.settled_log_seq IS

@@ -4,7 +4,7 @@ CREATE SCHEMA app;
 CREATE EXTENSION projector SCHEMA app;
 SET search_path = app, public;
 
-SELECT plan(52);
+SELECT plan(55);
 
 -- ---- where things live ----
 SELECT has_schema('projector');
@@ -24,8 +24,8 @@ SELECT is_empty($$
 $$, 'tables and views live in schema projector');
 
 -- ---- tables ----
-SELECT tables_are('projector', '{events,projections,projection_offsets,projection_cursors,apply_outbox,projection_failures}'::name[]);
-SELECT views_are('projector', '{outbox,offsets,failures}'::name[]);
+SELECT tables_are('projector', '{events,projections,projection_offsets,projection_cursors,apply_outbox,projection_failures,projection_runs}'::name[]);
+SELECT views_are('projector', '{outbox,offsets,failures,runs,progress}'::name[]);
 
 CREATE FUNCTION columns_of(rel text) RETURNS TABLE (column_name name, type text, required boolean)
 LANGUAGE sql AS $$
@@ -87,6 +87,17 @@ SELECT set_has($$ SELECT * FROM columns_of('projector.projection_failures') $$, 
     ('last_failed_at', 'timestamp with time zone', true),
     ('resolved_at', 'timestamp with time zone', false), ('resolution', 'text', false)
 $$, 'columns of projection_failures');
+SELECT set_has($$ SELECT * FROM columns_of('projector.projection_runs') $$, $$ VALUES
+    ('id'::name, 'bigint', true), ('projection_id', 'integer', true),
+    ('tenant_id', 'text', true), ('mode', 'text', true), ('state', 'text', true),
+    ('since_log_seq', 'bigint', false), ('until_log_seq', 'bigint', false),
+    ('total_events', 'bigint', false), ('processed_events', 'bigint', true),
+    ('last_log_seq', 'bigint', true), ('error_code', 'text', false),
+    ('error_message', 'text', false), ('requested_by', 'text', true),
+    ('queued_at', 'timestamp with time zone', true),
+    ('started_at', 'timestamp with time zone', false),
+    ('finished_at', 'timestamp with time zone', false)
+$$, 'columns of projection_runs');
 
 -- ---- keys and defaults ----
 SELECT col_is_pk('projector', 'events', '{tenant_id,aggregate_id,sequence_number}'::name[], 'key of events');
@@ -97,6 +108,7 @@ SELECT is_empty($$ SELECT indexrelid::regclass FROM pg_index i
       AND indkey[0] <> (SELECT attnum FROM pg_attribute WHERE attrelid = i.indrelid AND attname = 'tenant_id')
 $$, 'events: every unique index begins with tenant_id, so that it can be partitioned');
 SELECT col_is_pk('projector', 'projections', '{projection_id}'::name[], 'key of projections');
+SELECT col_is_pk('projector', 'projection_runs', '{id}'::name[], 'key of projection_runs');
 SELECT col_is_unique('projector', 'projections', '{name}'::name[], 'the name of a projection is unique');
 SELECT col_is_pk('projector', 'projection_offsets', '{projection_id,tenant_id,aggregate_id}'::name[], 'key of projection_offsets');
 SELECT col_is_pk('projector', 'projection_cursors', '{projection_id,tenant_id}'::name[], 'key of projection_cursors');
@@ -154,6 +166,11 @@ SELECT set_has($$ SELECT column_name, type FROM columns_of('projector.failures')
     $$ SELECT 'projection_name'::name, 'text' UNION ALL
        SELECT column_name, type FROM columns_of('projector.projection_failures') WHERE column_name <> 'projection_id' $$,
     'view failures');
+SELECT set_has($$ SELECT column_name, type FROM columns_of('projector.projection_runs')
+       WHERE column_name IN ('id', 'tenant_id', 'mode', 'state', 'since_log_seq', 'until_log_seq', 'total_events',
+           'processed_events', 'last_log_seq', 'error_code', 'error_message', 'requested_by', 'queued_at', 'started_at', 'finished_at') $$,
+    $$ SELECT column_name, type FROM columns_of('projector.runs') WHERE column_name NOT IN ('projection_name', 'error_context') $$,
+    'view runs');
 
 -- ---- functions ----
 SELECT set_eq($$ SELECT proname::text COLLATE "default" || '(' || pg_get_function_arguments(oid) || ') -> ' || pg_get_function_result(oid)
@@ -163,6 +180,7 @@ SELECT set_eq($$ SELECT proname::text COLLATE "default" || '(' || pg_get_functio
     'projector_alter(name text, changes jsonb) -> void',
     'projector_append(tenant_id text, aggregate_id text, event_type text, payload jsonb, expected_version bigint DEFAULT NULL::bigint, metadata jsonb DEFAULT ''{}''::jsonb, event_id uuid DEFAULT NULL::uuid) -> bigint',
     'projector_append_batch(tenant_id text, aggregate_id text, events jsonb, expected_version bigint DEFAULT NULL::bigint) -> bigint',
+    'projector_cancel_run(run_id bigint) -> boolean',
     'projector_catch_up(name text, tenant_id text DEFAULT NULL::text, until_log_seq bigint DEFAULT NULL::bigint) -> bigint',
     'projector_clear(name text, tenant_id text) -> bigint',
     'projector_create(name text, handler text DEFAULT NULL::text, fold text DEFAULT NULL::text, fold_columns jsonb DEFAULT NULL::jsonb, statement text DEFAULT NULL::text, targets text[] DEFAULT NULL::text[], key text DEFAULT ''aggregate_id''::text, event_types text[] DEFAULT NULL::text[], mode text DEFAULT ''async''::text, ordering text DEFAULT NULL::text, source text DEFAULT ''events''::text, options jsonb DEFAULT ''{}''::jsonb) -> void',
@@ -182,6 +200,7 @@ SELECT set_eq($$ SELECT proname::text COLLATE "default" || '(' || pg_get_functio
     'projector_retry(name text, tenant_id text, aggregate_id text, sequence_number bigint) -> text',
     'projector_set_mode(name text, mode text, tenant_id text DEFAULT NULL::text) -> void',
     'projector_skip(name text, tenant_id text, aggregate_id text, sequence_number bigint, reason text) -> boolean',
+    'projector_start_run(name text, mode text DEFAULT ''rebuild''::text, tenant_id text DEFAULT NULL::text, until_log_seq bigint DEFAULT NULL::bigint) -> SETOF bigint',
     'projector_unskip(name text, tenant_id text, aggregate_id text, sequence_number bigint) -> boolean',
     'projector_worker_start() -> integer',
     'projector_worker_stop() -> integer'
