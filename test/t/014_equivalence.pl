@@ -1,6 +1,7 @@
 # One log, one read model, whichever way it comes about: applied as the events are
-# appended, caught up in steps, rebuilt, or computed by one query.  Random histories,
-# the same in every run, with events that fail until a function is replaced.
+# appended, caught up in steps, rebuilt in one transaction or by a worker, or computed
+# by one query.  Random histories, the same in every run, with events that fail until a
+# function is replaced.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -11,7 +12,7 @@ my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
 $node->append_conf('postgresql.conf', <<'EOC');
 shared_preload_libraries = 'projector'
-projector.enabled = off
+projector.workers = 2
 fsync = off
 synchronous_commit = off
 EOC
@@ -25,12 +26,14 @@ sub sql
 
 sql(<<'EOS');
 CREATE EXTENSION projector;
+-- The histories say when a worker may do something.
+SELECT projector_worker_stop();
 CREATE TABLE kinds (kind text PRIMARY KEY, modes text[]);
 INSERT INTO kinds SELECT k, '{async,follow,inline}' FROM unnest('{handler,fold,columns,statement}'::text[]) k;
 INSERT INTO kinds VALUES ('lanes', '{async,follow}');
 CREATE TABLE made (name text PRIMARY KEY, kind text, mode text, types text[]);
 CREATE TABLE wrong (history int, name text, kind text, mode text, stage text, what text);
-CREATE TABLE seen (history int, events int, failed int, refused int, rebuilt int, caught_up int, drained int);
+CREATE TABLE seen (history int, events int, failed int, refused int, rebuilt int, caught_up int, drained int, run int);
 
 -- Fails on some events, until it is replaced.
 CREATE PROCEDURE set_broken(broken boolean) LANGUAGE plpgsql AS $body$
@@ -118,6 +121,28 @@ BEGIN
     END IF;
 END $body$;
 
+-- Let workers do all runs there are.
+CREATE PROCEDURE let_run(INOUT events int) LANGUAGE plpgsql AS $body$
+DECLARE
+    last bigint;
+BEGIN
+    COMMIT;
+    SELECT coalesce(max(id), 0) INTO last FROM projector.projection_runs WHERE finished_at IS NOT NULL;
+    PERFORM projector_worker_start();
+    LOOP
+        COMMIT;
+        EXIT WHEN NOT EXISTS (SELECT FROM projector.progress);
+        PERFORM pg_sleep(0.002);
+    END LOOP;
+    PERFORM projector_worker_stop();
+    LOOP
+        COMMIT;
+        EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'projector worker');
+        PERFORM pg_sleep(0.002);
+    END LOOP;
+    SELECT events + sum(processed_events) INTO events FROM projector.runs WHERE state = 'completed' AND id > last;
+END $body$;
+
 CREATE PROCEDURE histories(first int, last int) LANGUAGE plpgsql AS $body$
 DECLARE
     n int;
@@ -131,7 +156,7 @@ DECLARE
 BEGIN
     FOR history IN first .. last LOOP
         PERFORM setseed(history / 1000.0);
-        s := (history, 0, 0, 0, 0, 0, 0);
+        s := (history, 0, 0, 0, 0, 0, 0, 0);
         PERFORM projector_drop(name) FROM made;
         DELETE FROM made;
         SET LOCAL session_replication_role = replica;
@@ -218,6 +243,11 @@ BEGIN
         COMMIT;
         FOR m IN SELECT * FROM made WHERE name LIKE 'late%' ORDER BY name LOOP
             SELECT min(log_seq) - 1 INTO upto FROM projector.events;
+            IF random() < 0.2 THEN
+                upto := upto + 1 + (random() * 30)::int;
+                PERFORM projector_start_run(m.name, 'catch_up', until_log_seq => upto);
+                CALL let_run(s.run);
+            END IF;
             WHILE upto < (SELECT max(log_seq) FROM projector.events) LOOP
                 upto := upto + 1 + (random() * 15)::int;
                 tenant := CASE WHEN random() < 0.7 THEN 't' || (random() * 1)::int END;
@@ -251,6 +281,31 @@ BEGIN
         FOR m IN SELECT * FROM made ORDER BY name LOOP
             CALL compare(history, m, 'drained after that');
         END LOOP;
+
+        -- and once more, by workers, in parallel
+        FOR m IN SELECT * FROM made ORDER BY name LOOP
+            IF random() < 0.5 THEN
+                EXECUTE format($q$UPDATE %I SET path = 'spoilt', last_event_version = 1000, last_log_seq = 1e15$q$, m.name);
+                EXECUTE format($q$DELETE FROM %I WHERE id = 'b'$q$, m.name);
+            END IF;
+            PERFORM projector_start_run(m.name);
+        END LOOP;
+        CALL let_run(s.run);
+        FOR m IN SELECT * FROM made ORDER BY name LOOP
+            CALL compare(history, m, 'rebuilt by a worker');
+        END LOOP;
+        IF EXISTS (SELECT FROM projector.runs WHERE state <> 'completed') THEN
+            INSERT INTO wrong SELECT history, projection_name, NULL, NULL, 'rebuilt by a worker', state || ': ' || coalesce(error_message, '')
+                FROM projector.runs WHERE state <> 'completed';
+        END IF;
+        k := projector_drain();
+        IF k <> 0 THEN
+            INSERT INTO wrong VALUES (history, NULL, NULL, NULL, 'rebuilt by a worker', 'a drain finds ' || k || ' more');
+        END IF;
+        IF EXISTS (SELECT FROM projector.projection_offsets WHERE projection_id < 0)
+            OR EXISTS (SELECT FROM pg_class WHERE relname LIKE 'build%') THEN
+            INSERT INTO wrong VALUES (history, NULL, NULL, NULL, 'rebuilt by a worker', 'something is left');
+        END IF;
         INSERT INTO seen SELECT s.*;
         COMMIT;
     END LOOP;
@@ -268,9 +323,9 @@ for my $batch (0 .. 4)
 	is(sql("SELECT count(*) FROM wrong WHERE history BETWEEN $first AND $last"), '0', "histories $first to $last: the same all ways")
 	  or diag(sql('SELECT * FROM wrong ORDER BY 1 LIMIT 10'));
 }
-note('histories, events, failed, refused, rebuilt, caught up, drained: '
-	  . sql('SELECT count(*), sum(events), sum(failed), sum(refused), sum(rebuilt), sum(caught_up), sum(drained) FROM seen'));
+note('histories, events, failed, refused, rebuilt, caught up, drained, by runs: '
+	  . sql('SELECT count(*), sum(events), sum(failed), sum(refused), sum(rebuilt), sum(caught_up), sum(drained), sum(run) FROM seen'));
 is(sql('SELECT count(*) FROM seen'), '200', 'all of them were played');
-is(sql('SELECT sum(failed) > 100 AND sum(refused) > 5 AND sum(rebuilt) > 50000 FROM seen'), 't', 'and they were not all easy');
+is(sql('SELECT sum(failed) > 100 AND sum(refused) > 5 AND sum(rebuilt) > 50000 AND sum(run) > 50000 FROM seen'), 't', 'and they were not all easy');
 $node->stop;
 done_testing();
