@@ -39,6 +39,15 @@ typedef struct PjClaim
 	PjItem		item;
 } PjClaim;
 
+/*
+ * The rows of the events at positions $2, each looked up by itself: the LIMIT
+ * keeps the planner from joining, which it would do by scanning.
+ */
+#define PJ_EACH_ITEM(columns, locking) \
+	" unnest($2) AS l CROSS JOIN LATERAL (SELECT " columns \
+	" FROM projector.apply_outbox" \
+	" WHERE projection_id = $1 AND log_seq = l LIMIT 1" locking ") o"
+
 extern Datum pj_log_seqs(PjEvent *const *events, int n);
 extern void pj_outbox_add(int32 projection_id, PjEvent *const *events, int n);
 extern void pj_outbox_enqueue(int32 projection_id, PjEvent *const *events,
