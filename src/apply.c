@@ -45,6 +45,7 @@
 #include "offset.h"
 #include "outbox.h"
 #include "subxact.h"
+#include "waiters.h"
 
 /* How often a batch is tried again that others get in the way of. */
 #define MAX_TRIES			3
@@ -424,11 +425,11 @@ apply_once(PjApply *apply)
 }
 
 /*
- * See the top of this file.  If somebody else moves an offset at the same
- * time, what is left is tried again a few times.
+ * If somebody else moves an offset at the same time, what is left is tried
+ * again a few times.
  */
-void
-pj_apply(PjApply *apply)
+static void
+apply_repeatedly(PjApply *apply)
 {
 	apply->applied = apply->failed = apply->failed_at = 0;
 	apply->skipped = apply->dropped = apply->held = 0;
@@ -441,4 +442,15 @@ pj_apply(PjApply *apply)
 		if (!apply->conflict)
 			return;
 	}
+}
+
+/* See the top of this file. */
+void
+pj_apply(PjApply *apply)
+{
+	const PjProjection *projection = apply->pair->projection;
+
+	apply_repeatedly(apply);
+	if (apply->applied + apply->skipped + apply->failed + apply->dropped > 0)
+		pj_waiters_tell(projection->base_id, apply->pair->tenant);
 }

@@ -18,6 +18,7 @@
 #include "fetch.h"
 #include "lock.h"
 #include "statement.h"
+#include "waiters.h"
 
 /* The columns of table projection_cursors, in order. */
 enum
@@ -348,6 +349,7 @@ pj_cursor_set_run(const PjPair *pair, int64 run_id)
 	CStringGetTextDatum(state_names[pair->state]), Int64GetDatum(run_id)};
 
 	pj_execute(&set_run, values, run_id ? NULL : "   n");
+	pj_waiters_tell(pair->projection->id, pair->tenant);
 }
 
 /* What "handover" of pj_cursor_restart() asks for has been read. */
@@ -390,4 +392,5 @@ pj_cursor_save(const PjPair *pair, int64 applied, int64 failed)
 	Int64GetDatum(failed)};
 
 	pj_execute(&save, values, NULL);
+	pj_waiters_tell(pair->projection->id, pair->tenant);
 }

@@ -31,6 +31,7 @@
 #include "lock.h"
 #include "projection.h"
 #include "statement.h"
+#include "waiters.h"
 
 PG_FUNCTION_INFO_V1(projector_projections_changed);
 
@@ -431,6 +432,7 @@ pj_projection_wants(const PjProjection *projection, const PjEvent *event)
 void
 pj_registry_update(PjStatement *stmt, Datum *values, const char *nulls)
 {
+	pj_waiters_tell_all();
 	if (pj_execute(stmt, values, nulls) != 1)
 		ereport(ERROR,
 				errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),

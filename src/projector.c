@@ -10,6 +10,7 @@
 #include "guc.h"
 #include "launcher.h"
 #include "shmem.h"
+#include "waiters.h"
 #include "wakeup.h"
 
 PG_MODULE_MAGIC;
@@ -22,6 +23,7 @@ _PG_init(void)
 	pj_guc_init();
 	pj_shmem_init();
 	pj_wakeup_init();
+	pj_waiters_init();
 	pj_context_init();
 	pj_launcher_init();
 }

@@ -89,6 +89,28 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_cancel_run';
 COMMENT ON FUNCTION projector_cancel_run IS 'end a run';
 
+-- Waits until a projection has applied an event, and all of its aggregate
+-- before it, and says what became of it: applied, timeout, blocked (by a dead
+-- event) or paused.  To be called as a statement of its own.  Tables: none are
+-- written.
+CREATE FUNCTION projector_wait(
+    name text, tenant_id text, aggregate_id text, sequence_number bigint,
+    timeout interval DEFAULT '5 s')
+RETURNS text
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_wait';
+COMMENT ON FUNCTION projector_wait IS 'wait until an event has been applied';
+
+-- The same for all events of a tenant up to a position in the log.
+-- Tables: none are written.
+CREATE FUNCTION projector_wait_log(
+    name text, tenant_id text, log_seq bigint, timeout interval DEFAULT '5 s')
+RETURNS text
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_wait_log';
+COMMENT ON FUNCTION projector_wait_log IS
+    'wait until the log has been applied up to a position';
+
 -- For handlers: is the event one that has been read from the log again, by a
 -- reset or for a new projection, and not just appended?  A handler with effects
 -- beyond its read model leaves them out then.  Tables: none.

@@ -202,6 +202,8 @@ SELECT set_eq($$ SELECT proname::text COLLATE "default" || '(' || pg_get_functio
     'projector_skip(name text, tenant_id text, aggregate_id text, sequence_number bigint, reason text) -> boolean',
     'projector_start_run(name text, mode text DEFAULT ''rebuild''::text, tenant_id text DEFAULT NULL::text, until_log_seq bigint DEFAULT NULL::bigint) -> SETOF bigint',
     'projector_unskip(name text, tenant_id text, aggregate_id text, sequence_number bigint) -> boolean',
+    'projector_wait(name text, tenant_id text, aggregate_id text, sequence_number bigint, timeout interval DEFAULT ''00:00:05''::interval) -> text',
+    'projector_wait_log(name text, tenant_id text, log_seq bigint, timeout interval DEFAULT ''00:00:05''::interval) -> text',
     'projector_worker_start() -> integer',
     'projector_worker_stop() -> integer'
     ], 'functions, arguments, defaults and results');
