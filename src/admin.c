@@ -100,6 +100,7 @@ static PjStatement delete_projection = DELETE_FROM("projections");
 static PjStatement delete_rows[] = {
 	DELETE_FROM("projection_offsets"),
 	DELETE_FROM("projection_cursors"),
+	DELETE_FROM("projection_deltas"),
 	DELETE_FROM("apply_outbox"),
 	DELETE_FROM("projection_failures"),
 	DELETE_FROM("projection_runs"),

@@ -33,6 +33,7 @@
  */
 #include "compat.h"
 
+#include "portability/instr_time.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
@@ -274,7 +275,7 @@ note_failed(PjBatch *batch, int i, ErrorData *error)
 	}
 	slice->end = i;
 	slice->stopped = true;
-	batch->apply->gave_up = batch->apply->gave_up || outcome == PJ_GIVE_UP;
+	batch->apply->dead += outcome == PJ_GIVE_UP;
 
 	/* what settle() finds there now */
 	batch->items[i].status = PJ_FAILED;
@@ -433,7 +434,8 @@ apply_repeatedly(PjApply *apply)
 {
 	apply->applied = apply->failed = apply->failed_at = 0;
 	apply->skipped = apply->dropped = apply->held = 0;
-	apply->conflict = apply->gave_up = apply->released = false;
+	apply->dead = 0;
+	apply->conflict = apply->released = false;
 	for (int tries = 0; tries < MAX_TRIES && apply->nranges > 0; tries++)
 	{
 		apply->blocked = 0;
@@ -449,8 +451,14 @@ void
 pj_apply(PjApply *apply)
 {
 	const PjProjection *projection = apply->pair->projection;
+	instr_time	start,
+				duration;
 
+	INSTR_TIME_SET_CURRENT(start);
 	apply_repeatedly(apply);
+	INSTR_TIME_SET_CURRENT(duration);
+	INSTR_TIME_SUBTRACT(duration, start);
+	apply->us = INSTR_TIME_GET_MICROSEC(duration);
 	if (apply->applied + apply->skipped + apply->failed + apply->dropped > 0)
 		pj_waiters_tell(projection->base_id, apply->pair->tenant);
 }

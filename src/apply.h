@@ -51,7 +51,8 @@ typedef struct PjApply
 	int64		skipped;		/* passed over */
 	int64		failed;
 	int64		failed_at;		/* the last failed event's sequence number */
-	bool		gave_up;		/* some event is dead now */
+	int64		dead;			/* events that are dead now */
+	int64		us;				/* microseconds it took */
 	int64		passed;			/* if log-ordered: all up to this log_seq are
 								 * done with */
 	int64		held;			/* items newly marked as held */
@@ -69,6 +70,17 @@ pj_is_append(const PjApply *apply)
 {
 	return apply->driver == PJ_BY_APPEND ||
 		apply->driver == PJ_BY_STRICT_APPEND;
+}
+
+/* Add to what has been done for the pair. */
+static inline void
+pj_apply_count(const PjApply *apply, PjCounts *counts)
+{
+	counts->applied += apply->applied;
+	counts->failed += apply->failed;
+	counts->dead += apply->dead;
+	counts->batches += apply->applied > 0;
+	counts->us += apply->us;
 }
 
 extern void pj_apply(PjApply *apply);

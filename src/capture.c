@@ -27,6 +27,7 @@
 
 #include "apply.h"
 #include "context.h"
+#include "delta.h"
 #include "errcodes.h"
 #include "lock.h"
 #include "outbox.h"
@@ -177,10 +178,14 @@ apply_now(PjPair *pair, PjEvent *events, int n)
 		.given = events,
 		.ngiven = n,
 	};
+	PjCounts	counts = {0};
 
 	pj_events_sort(events, n);
 	apply.nranges = pj_events_ranges(events, n, &apply.ranges);
 	pj_apply(&apply);
+	pj_apply_count(&apply, &counts);
+	if (apply.applied + apply.failed > 0)
+		pj_delta_add(pair->projection->id, pair->tenant, &counts);
 	if (apply.conflict)
 		enqueue(pair->projection, events, n, true);
 	else if (apply.applied < n)

@@ -13,6 +13,7 @@
 #include "utils/builtins.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 
 #include "cursor.h"
 #include "fetch.h"
@@ -113,17 +114,24 @@ static PjStatement insert_live = {
 static PjStatement save = {
 	.sql = "INSERT INTO projector.projection_cursors AS c"
 	" (projection_id, tenant_id, last_log_seq, state, applied_count,"
-	" failed_count) VALUES ($1, $2, $3, $4, $5, $6)"
+	" failed_count, dead_count, batch_count, apply_time, last_applied_at)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,"
+	" CASE WHEN $5 > 0 THEN now() END)"
 	" ON CONFLICT (projection_id, tenant_id) DO UPDATE"
 	" SET last_log_seq = greatest(c.last_log_seq, excluded.last_log_seq),"
 	" state = excluded.state,"
 	" applied_count = c.applied_count + excluded.applied_count,"
 	" failed_count = c.failed_count + excluded.failed_count,"
+	" dead_count = c.dead_count + excluded.dead_count,"
+	" batch_count = c.batch_count + excluded.batch_count,"
+	" apply_time = c.apply_time + excluded.apply_time,"
+	" last_applied_at = coalesce(excluded.last_applied_at, c.last_applied_at),"
 	" handover_log_seq = CASE WHEN excluded.state <> 'live'"
 	" THEN c.handover_log_seq END, updated_at = now()",
 	.expect = SPI_OK_INSERT,
-	.nargs = 6,
-	.argtypes = {INT4OID, TEXTOID, INT8OID, TEXTOID, INT8OID, INT8OID},
+	.nargs = 9,
+	.argtypes = {INT4OID, TEXTOID, INT8OID, TEXTOID, INT8OID, INT8OID, INT8OID,
+	INT8OID, INTERVALOID},
 };
 
 static PjStatement set_run = {
@@ -384,12 +392,15 @@ pj_cursor_restart(PjPair *pair, int64 handover)
  * has the pair's driver lock.
  */
 void
-pj_cursor_save(const PjPair *pair, int64 applied, int64 failed)
+pj_cursor_save(const PjPair *pair, const PjCounts *counts)
 {
-	Datum		values[6] = {Int32GetDatum(pair->projection->id), pair->tenant,
+	Interval	time = {.time = counts->us};
+	Datum		values[9] = {Int32GetDatum(pair->projection->id), pair->tenant,
 		Int64GetDatum(pair->last_log_seq),
-		CStringGetTextDatum(state_names[pair->state]), Int64GetDatum(applied),
-	Int64GetDatum(failed)};
+		CStringGetTextDatum(state_names[pair->state]),
+		Int64GetDatum(counts->applied), Int64GetDatum(counts->failed),
+		Int64GetDatum(counts->dead), Int64GetDatum(counts->batches),
+	IntervalPGetDatum(&time)};
 
 	pj_execute(&save, values, NULL);
 	pj_waiters_tell(pair->projection->id, pair->tenant);

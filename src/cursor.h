@@ -17,6 +17,16 @@ typedef enum PjState
 	PJ_STOPPED					/* at a dead event, in log order */
 } PjState;
 
+/* What has been done for a pair. */
+typedef struct PjCounts
+{
+	int64		applied;
+	int64		failed;
+	int64		dead;
+	int64		batches;
+	int64		us;				/* microseconds it took */
+} PjCounts;
+
 /* A projection and a tenant. */
 typedef struct PjPair
 {
@@ -72,6 +82,6 @@ extern void pj_cursors_follow(const PjProjection *projection,
 extern void pj_cursor_set_run(const PjPair *pair, int64 run_id);
 extern void pj_cursor_forget_handover(PjPair *pair);
 extern void pj_cursor_restart(PjPair *pair, int64 handover);
-extern void pj_cursor_save(const PjPair *pair, int64 applied, int64 failed);
+extern void pj_cursor_save(const PjPair *pair, const PjCounts *counts);
 
 #endif							/* PJ_CURSOR_H */

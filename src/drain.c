@@ -17,6 +17,7 @@
 
 #include "args.h"
 #include "context.h"
+#include "delta.h"
 #include "guc.h"
 #include "handover.h"
 #include "lock.h"
@@ -128,12 +129,12 @@ drain_batch(Drain *drain, DrainPair *dp)
 		.limit = Min(drain->left, PG_INT32_MAX),
 		.upto = drain->upto,
 	};
-	int64		before = dp->step.applied;
+	int64		before = dp->step.counts.applied;
 
 	dp->finished = !enter_pair(drain, dp);
 	bounds.tail = Min(drain->scan.tail, drain->upto);
 	dp->finished = dp->finished || pj_step(&dp->step, &bounds) != PJ_MORE;
-	return dp->step.applied - before;
+	return dp->step.counts.applied - before;
 }
 
 /* Go round the pairs until none has anything to do. */
@@ -261,6 +262,7 @@ projector_drain(PG_FUNCTION_ARGS)
 	applied = drain_pairs(drain);
 	save_pairs(drain);
 	follow_log(drain, ids, n, tenant);
+	pj_deltas_add_up();
 	pj_leave_internal(&saved);
 
 	PG_RETURN_INT64(applied);

@@ -63,7 +63,8 @@ pj_relid(PjTable *table)
 	}
 	if (!OidIsValid(table->relid))
 	{
-		table->indexid = lookup_relation(table->index_name);
+		if (table->index_name)
+			table->indexid = lookup_relation(table->index_name);
 		table->relid = lookup_relation(table->name);
 	}
 	return table->relid;

@@ -16,7 +16,7 @@
 typedef struct PjTable
 {
 	const char *name;
-	const char *index_name;		/* its primary key */
+	const char *index_name;		/* its primary key; NULL if it has none */
 
 	/* kept by fetch.c */
 	Oid			relid;			/* invalid until looked up */

@@ -158,7 +158,7 @@ retry_in_log_order(QueuedEvent *item, int64 log_seq)
 	step.pair.paused = false;
 	if (step.pair.state == PJ_STOPPED)
 		step.pair.state = state_when_set_going(&step.pair);
-	while (pj_step(&step, &bounds) == PJ_MORE && step.failed == 0)
+	while (pj_step(&step, &bounds) == PJ_MORE && step.counts.failed == 0)
 		;
 
 	/* the dead event it had stopped at may still be there */
@@ -167,7 +167,7 @@ retry_in_log_order(QueuedEvent *item, int64 log_seq)
 		step.pair.state = PJ_STOPPED;
 
 	/* the cursor stands before the event that has failed */
-	failed = step.failed > 0 && step.pair.last_log_seq == log_seq - 1;
+	failed = step.counts.failed > 0 && step.pair.last_log_seq == log_seq - 1;
 	pj_step_save(&step);
 	if (step.pair.last_log_seq >= log_seq)
 		return "applied";
@@ -190,7 +190,7 @@ retry_item(QueuedEvent *item)
 		.claims = &claim,
 		.nclaims = 1,
 	};
-	int64		applied = 0;
+	PjCounts	counts = {0};
 
 	if (!pj_outbox_claim_one(pair->projection->id, pair->tenant,
 							 item->aggregate, item->sequence, &claim))
@@ -203,9 +203,9 @@ retry_item(QueuedEvent *item)
 	do
 	{
 		pj_apply(&apply);
-		applied += apply.applied;
+		pj_apply_count(&apply, &counts);
 	} while (apply.incomplete && apply.applied > 0 && apply.failed == 0);
-	pj_cursor_save(pair, applied, apply.failed);
+	pj_cursor_save(pair, &counts);
 
 	if (apply.failed > 0 && apply.failed_at == item->sequence)
 		return "failed";
@@ -258,7 +258,7 @@ requeue_item(PjPair *pair, const PjEvent *event)
 	if (pair->state == PJ_STOPPED)
 	{
 		pair->state = state_when_set_going(pair);
-		pj_cursor_save(pair, 0, 0);
+		pj_cursor_save(pair, &(PjCounts) {0});
 	}
 	pj_outbox_release(pair->projection->id, pair->tenant, &aggregate, 1);
 	return true;

@@ -61,7 +61,8 @@ static PjStatement set_tenant_mode = {
 
 static PjStatement pause_all = {
 	.sql = "UPDATE projector.projections SET paused = $2, paused_by = $3,"
-	" pause_reason = $4 WHERE projection_id = $1",
+	" pause_reason = $4, paused_at = CASE WHEN $2 THEN clock_timestamp() END"
+	" WHERE projection_id = $1",
 	.expect = SPI_OK_UPDATE,
 	.nargs = 4,
 	.argtypes = {INT4OID, BOOLOID, TEXTOID, TEXTOID},
@@ -69,12 +70,13 @@ static PjStatement pause_all = {
 
 static PjStatement pause_tenant = {
 	.sql = "INSERT INTO projector.projection_cursors"
-	" (projection_id, tenant_id, state, paused_by, pause_reason)"
+	" (projection_id, tenant_id, state, paused_by, pause_reason, paused_at)"
 	" VALUES ($1, $2, CASE WHEN $5 THEN 'live' WHEN $6 THEN 'switching'"
-	" ELSE 'replaying' END, $3, $4)"
+	" ELSE 'replaying' END, $3, $4, clock_timestamp())"
 	" ON CONFLICT (projection_id, tenant_id) DO UPDATE"
 	" SET paused_by = excluded.paused_by,"
-	" pause_reason = excluded.pause_reason, updated_at = now()",
+	" pause_reason = excluded.pause_reason,"
+	" paused_at = excluded.paused_at, updated_at = now()",
 	.expect = SPI_OK_INSERT,
 	.nargs = 6,
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, TEXTOID, BOOLOID, BOOLOID},
@@ -83,7 +85,7 @@ static PjStatement pause_tenant = {
 /* A run is no pause of the user's: it ends by itself. */
 static PjStatement resume_tenant = {
 	.sql = "UPDATE projector.projection_cursors SET paused_by = NULL,"
-	" pause_reason = NULL, updated_at = now()"
+	" pause_reason = NULL, paused_at = NULL, updated_at = now()"
 	" WHERE projection_id = $1 AND tenant_id = $2 AND paused_by IS NOT NULL",
 	.expect = SPI_OK_UPDATE,
 	.nargs = 2,

@@ -70,7 +70,7 @@ report_progress(const PjReplay *replay, TimestampTz *reported_at)
 			errmsg("projection \"%s\", tenant \"%s\": %lld events",
 				   replay->pair->projection->name,
 				   TextDatumGetCString(replay->pair->tenant),
-				   (long long) replay->applied));
+				   (long long) replay->counts.applied));
 }
 
 /* ---- rebuild ---- */
@@ -139,8 +139,8 @@ rebuild_tenant(PjProjection *projection, Datum tenant)
 	/* all is replayed, whatever state the pair was in */
 	pj_replay_init(&replay, &pair, upto);
 	replay_all(&replay);
-	pj_replay_end(&pair, tail, replay.applied, replay.failed);
-	return replay.applied;
+	pj_replay_end(&pair, tail, &replay.counts);
+	return replay.counts.applied;
 }
 
 /*
@@ -171,7 +171,7 @@ pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
 	replay.walk.aggregate = aggregate;
 	replay.walk.alone = true;
 	replay_all(&replay);
-	return replay.applied;
+	return replay.counts.applied;
 }
 
 /* All tenants: those in the log, and those in the read model alone. */
@@ -298,7 +298,7 @@ catch_up_tenant(PjProjection *projection, Datum tenant, int64 upto)
 		MemoryContextReset(batch);
 	} while (progress == PJ_MORE);
 	step.pair.mode = mode;
-	applied = step.applied;
+	applied = step.counts.applied;
 	pj_step_save(&step);
 	MemoryContextDelete(batch);
 	return applied;

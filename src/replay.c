@@ -90,9 +90,7 @@ apply_events(PjReplay *replay, PjEvent *events, int n)
 				errmsg("projection \"%s\" is being applied by another transaction",
 					   replay->pair->projection->name),
 				errhint("Try again."));
-	replay->applied += apply.applied;
-	replay->failed += apply.failed;
-	replay->skipped += apply.skipped;
+	pj_apply_count(&apply, &replay->counts);
 }
 
 /* Note where it is, in memory that outlives the batch. */
@@ -134,7 +132,7 @@ pj_replay_batch(PjReplay *replay)
  * move the cursor there, and count what was done.
  */
 void
-pj_replay_end(PjPair *pair, int64 tail, int64 applied, int64 failed)
+pj_replay_end(PjPair *pair, int64 tail, const PjCounts *counts)
 {
 	/* one that had stopped goes on, unless that event is still to come */
 	if (pair->state == PJ_STOPPED && tail > pair->last_log_seq)
@@ -142,5 +140,5 @@ pj_replay_end(PjPair *pair, int64 tail, int64 applied, int64 failed)
 	pair->last_log_seq = Max(pair->last_log_seq, tail);
 	if (pj_pair_caught_up(pair))
 		pair->state = PJ_LIVE;
-	pj_cursor_save(pair, applied, failed);
+	pj_cursor_save(pair, counts);
 }

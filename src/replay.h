@@ -19,16 +19,12 @@ typedef struct PjReplay
 	int64		last_log_seq;	/* of the last event read */
 	MemoryContext context;		/* of what is kept between batches */
 
-	/* what became of it */
-	int64		applied;
-	int64		failed;
-	int64		skipped;
+	PjCounts	counts;			/* what became of it */
 } PjReplay;
 
 extern void pj_replay_init(PjReplay *replay, PjPair *pair, int64 upto);
 extern int	pj_replay_batch(PjReplay *replay);
-extern void pj_replay_end(PjPair *pair, int64 tail, int64 applied,
-						  int64 failed);
+extern void pj_replay_end(PjPair *pair, int64 tail, const PjCounts *counts);
 extern void pj_refuse_shadow(const PjPair *pair);
 
 #endif							/* PJ_REPLAY_H */

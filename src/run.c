@@ -194,7 +194,7 @@ finish_rebuild(Job *job, const PjProjection *aside)
 	}
 	else
 		pj_cursor_forget_handover(&job->pair);
-	pj_replay_end(&job->pair, run->settled, 0, 0);
+	pj_replay_end(&job->pair, run->settled, &(PjCounts) {0});
 	end(job, "completed", NULL);
 }
 
@@ -234,7 +234,7 @@ replay(Job *job)
 	run->last_sequence = replay.walk.sequence;
 	if (job->projection->log_ordered && !run->aside)
 		job->pair.last_log_seq = run->last_log_seq;
-	pj_cursor_save(&job->pair, replay.applied, replay.failed);
+	pj_cursor_save(&job->pair, &replay.counts);
 	pj_run_save(run);
 }
 
@@ -254,7 +254,7 @@ catch_up(Job *job)
 	step.pair.paused = false;
 	step.pair.run_id = 0;
 	progress = pj_step(&step, &bounds);
-	run->processed += step.applied + step.failed;
+	run->processed += step.counts.applied + step.counts.failed;
 	run->last_log_seq = step.pair.last_log_seq;
 	step.pair.mode = mode;
 	pj_step_save(&step);

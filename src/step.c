@@ -47,8 +47,7 @@ move_cursor(PjStep *step, int64 log_seq)
 static void
 note_result(PjStep *step, const PjApply *apply)
 {
-	step->applied += apply->applied;
-	step->failed += apply->failed;
+	pj_apply_count(apply, &step->counts);
 	step->busy = apply->busy || apply->conflict;
 }
 
@@ -122,9 +121,12 @@ fail_missing(PjStep *step, const PjClaim *missing, int64 retry)
 		return;
 	if (pj_failure_record_missing(pair->projection, event,
 								  missing->item.attempt_count) == PJ_GIVE_UP)
+	{
 		pair->state = PJ_STOPPED;
+		step->counts.dead++;
+	}
 	step->moved = true;
-	step->failed++;
+	step->counts.failed++;
 }
 
 /* Read the log up to "bound", as it is. */
@@ -178,7 +180,7 @@ read_in_log_order(PjStep *step, const PjBounds *bounds, int limit)
 		}
 	}
 	move_cursor(step, upto);
-	if (apply.gave_up)
+	if (apply.dead > 0)
 	{
 		pair->state = PJ_STOPPED;
 		step->moved = true;
@@ -266,7 +268,7 @@ pj_step_enter(PjStep *step)
 
 	pj_pair_look(pair, projection, step->tenant);
 	step->moved = false;
-	step->applied = step->failed = 0;
+	memset(&step->counts, 0, sizeof(PjCounts));
 	return true;
 }
 
@@ -303,8 +305,8 @@ pj_step(PjStep *step, const PjBounds *bounds)
 void
 pj_step_save(PjStep *step)
 {
-	if (step->moved || step->applied + step->failed > 0)
-		pj_cursor_save(&step->pair, step->applied, step->failed);
+	if (step->moved || step->counts.applied + step->counts.failed > 0)
+		pj_cursor_save(&step->pair, &step->counts);
 	step->moved = false;
-	step->applied = step->failed = 0;
+	memset(&step->counts, 0, sizeof(PjCounts));
 }

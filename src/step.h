@@ -35,8 +35,7 @@ typedef struct PjStep
 
 	/* what is to be saved */
 	bool		moved;			/* the cursor, or the state */
-	int64		applied;
-	int64		failed;
+	PjCounts	counts;
 } PjStep;
 
 /* How far a step may go. */

@@ -41,6 +41,7 @@
 
 #include "active.h"
 #include "context.h"
+#include "delta.h"
 #include "guc.h"
 #include "handover.h"
 #include "lock.h"
@@ -388,7 +389,7 @@ work_on_next(void)
 		progress = pj_step(step, &bounds);
 
 		/* a failed event must be tried again at its time: find out when */
-		work.rescan = work.rescan || progress == PJ_MORE || step->failed > 0;
+		work.rescan = work.rescan || progress == PJ_MORE || step->counts.failed > 0;
 		if (step->busy)
 			poll_soon();
 		pj_step_save(step);
@@ -524,6 +525,7 @@ do_chores(void)
 		pj_active_followed(tail);
 	}
 	pj_runs_settle();
+	pj_deltas_add_up();
 	if (TimestampDifferenceExceeds(work.swept_at, now, SWEEP_MS))
 	{
 		work.swept_at = now;

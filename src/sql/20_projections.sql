@@ -28,7 +28,8 @@ CREATE TABLE projector.projections (
     home             text NOT NULL,
     definition_hash  bytea NOT NULL,
     search_path      text NOT NULL,
-    created_at       timestamptz NOT NULL DEFAULT clock_timestamp()
+    created_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    paused_at        timestamptz
 );
 COMMENT ON TABLE projector.projections IS 'the registered projections';
 COMMENT ON COLUMN projector.projections.overrides IS
@@ -85,6 +86,12 @@ CREATE TABLE projector.projection_cursors (
     failed_count  bigint NOT NULL DEFAULT 0,
     updated_at    timestamptz NOT NULL DEFAULT now(),
     handover_log_seq bigint,
+    paused_at     timestamptz,
+    dead_count    bigint NOT NULL DEFAULT 0,
+    batch_count   bigint NOT NULL DEFAULT 0,
+    apply_time    interval NOT NULL DEFAULT '0',
+    last_applied_at timestamptz,
+    definition_hash bytea,
     PRIMARY KEY (projection_id, tenant_id)
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE projector.projection_cursors IS
@@ -93,8 +100,26 @@ COMMENT ON COLUMN projector.projection_cursors.run_id IS
     'the run that is at work on it; live apply waits for its end';
 COMMENT ON COLUMN projector.projection_cursors.handover_log_seq IS
     'as that of the projection, if this tenant''s is later: a run that broke off has forgotten what was applied up to here';
+COMMENT ON COLUMN projector.projection_cursors.batch_count IS
+    'batches that have applied something, and appends that have';
+COMMENT ON COLUMN projector.projection_cursors.definition_hash IS
+    'of the definition that the read model was rebuilt with, if it was';
 CREATE INDEX projection_cursors_behind_idx ON projector.projection_cursors
     (projection_id, tenant_id) WHERE state IN ('replaying', 'switching');
+
+-- What appends have applied inline, to be added to the cursors by a worker: a
+-- row that all appenders of a tenant write would make them wait for each other.
+CREATE TABLE projector.projection_deltas (
+    projection_id   integer NOT NULL,
+    tenant_id       text COLLATE "C" NOT NULL,
+    applied_count   bigint NOT NULL,
+    failed_count    bigint NOT NULL,
+    dead_count      bigint NOT NULL,
+    apply_time      interval NOT NULL,
+    last_applied_at timestamptz NOT NULL
+);
+COMMENT ON TABLE projector.projection_deltas IS
+    'what has been applied inline, and not been added to the cursors yet';
 
 -- The work list.  A pending row is claimed through claim_idx.  Once its
 -- aggregate is found to be waiting for a failed or dead event, the row is

@@ -22,6 +22,7 @@ SELECT pg_catalog.pg_extension_config_dump('projector.projections', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projections_projection_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_offsets', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_cursors', '');
+SELECT pg_catalog.pg_extension_config_dump('projector.projection_deltas', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.apply_outbox', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_failures', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_failures_id_seq', '');

@@ -1,0 +1,117 @@
+/*
+ * delta.c
+ *	  What appends have applied inline: noted by each in a row of its own, and
+ *	  added to the pairs' cursors later.
+ *
+ * A counter that all appenders of a tenant change would make them wait for one
+ * another.  So an append only adds a row, to a table without indexes, which is
+ * hardly more than what its WAL costs.
+ */
+#include "compat.h"
+
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+#include "context.h"
+#include "delta.h"
+#include "fetch.h"
+#include "statement.h"
+
+#define NUM_COLUMNS	7
+
+/* So many rows are looked at, for whose counts to add up. */
+#define MAX_ROWS	10000
+
+static PjTable deltas_table = {"projection_deltas"};
+
+/* For a table that somebody has added something to. */
+static PjStatement insert = {
+	.sql = "INSERT INTO projector.projection_deltas"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7)",
+	.expect = SPI_OK_INSERT,
+	.nargs = NUM_COLUMNS,
+	.argtypes = {INT4OID, TEXTOID, INT8OID, INT8OID, INT8OID, INTERVALOID,
+	TIMESTAMPTZOID},
+};
+
+/*
+ * Whoever has locked a cursor is not waited for, and one that is not there yet
+ * will be: its rows stay until then.
+ */
+static PjStatement add_up = {
+	.sql = "WITH pairs AS MATERIALIZED (SELECT c.* FROM"
+	" (SELECT DISTINCT projection_id, tenant_id FROM (SELECT projection_id,"
+	" tenant_id FROM projector.projection_deltas LIMIT $1) d) p"
+	" CROSS JOIN LATERAL (SELECT projection_id, tenant_id"
+	" FROM projector.projection_cursors c"
+	" WHERE c.projection_id = p.projection_id AND c.tenant_id = p.tenant_id"
+	" LIMIT 1 FOR UPDATE SKIP LOCKED) c),"
+	" gone AS (DELETE FROM projector.projection_deltas d USING pairs p"
+	" WHERE d.projection_id = p.projection_id AND d.tenant_id = p.tenant_id"
+	" RETURNING d.*), sums AS (SELECT projection_id, tenant_id,"
+	" sum(applied_count) AS applied, sum(failed_count) AS failed,"
+	" sum(dead_count) AS dead, sum((applied_count > 0)::int) AS batches,"
+	" sum(apply_time) AS time, max(last_applied_at)"
+	" FILTER (WHERE applied_count > 0) AS last FROM gone GROUP BY 1, 2)"
+	" UPDATE projector.projection_cursors c"
+	" SET applied_count = c.applied_count + s.applied,"
+	" failed_count = c.failed_count + s.failed,"
+	" dead_count = c.dead_count + s.dead,"
+	" batch_count = c.batch_count + s.batches,"
+	" apply_time = c.apply_time + s.time,"
+	" last_applied_at = greatest(c.last_applied_at, s.last)"
+	" FROM sums s WHERE c.projection_id = s.projection_id"
+	" AND c.tenant_id = s.tenant_id",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
+static void
+insert_by_sql(Datum *values)
+{
+	PjContext	saved;
+
+	pj_enter_internal(&saved);
+	pj_execute(&insert, values, NULL);
+	pj_leave_internal(&saved);
+}
+
+/* Note what an append has done for a pair. */
+void
+pj_delta_add(int32 projection_id, Datum tenant, const PjCounts *counts)
+{
+	Interval	time = {.time = counts->us};
+	Datum		values[NUM_COLUMNS] = {Int32GetDatum(projection_id), tenant,
+		Int64GetDatum(counts->applied), Int64GetDatum(counts->failed),
+		Int64GetDatum(counts->dead), IntervalPGetDatum(&time),
+	TimestampTzGetDatum(GetCurrentTransactionStartTimestamp())};
+	bool		nulls[NUM_COLUMNS] = {false};
+	Relation	heap = table_open(pj_relid(&deltas_table), RowExclusiveLock);
+
+	if (RelationGetNumberOfAttributes(heap) != NUM_COLUMNS ||
+		heap->rd_rel->relhasindex || heap->trigdesc != NULL)
+		insert_by_sql(values);
+	else
+	{
+		HeapTuple	tuple = heap_form_tuple(RelationGetDescr(heap), values,
+											nulls);
+
+		heap_insert(heap, tuple, GetCurrentCommandId(true), 0, NULL);
+		heap_freetuple(tuple);
+	}
+	table_close(heap, NoLock);
+}
+
+/* Add to the cursors what appends have noted. */
+void
+pj_deltas_add_up(void)
+{
+	Datum		values[1] = {Int32GetDatum(MAX_ROWS)};
+
+	pj_execute(&add_up, values, NULL);
+}
