@@ -56,11 +56,23 @@ static PjStatement insert_projection = {
 static PjStatement update_definition = {
 	.sql = "UPDATE projector.projections SET handler = $2, fold = $3,"
 	" fold_columns = $4, statement = $5, targets = $6, event_types = $7,"
-	" options = $8 WHERE projection_id = $1",
+	" options = $8, definition_hash = coalesce($9, definition_hash)"
+	" WHERE projection_id = $1",
 	.expect = SPI_OK_UPDATE,
-	.nargs = 8,
+	.nargs = 9,
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, JSONBOID, TEXTOID, TEXTARRAYOID,
-	TEXTARRAYOID, JSONBOID},
+	TEXTARRAYOID, JSONBOID, BYTEAOID},
+};
+
+/* Read models that are there go by the definition there was. */
+static PjStatement keep_hashes = {
+	.sql = "UPDATE projector.projection_cursors c"
+	" SET definition_hash = p.definition_hash FROM projector.projections p"
+	" WHERE p.projection_id = $1 AND c.projection_id = $1"
+	" AND c.definition_hash IS NULL",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
 };
 
 static PjStatement merge_options = {
@@ -444,8 +456,9 @@ projector_alter(PG_FUNCTION_ARGS)
 	PjProjection *projection;
 	PjDefinition definition;
 	Jsonb	   *changes;
-	Datum		values[8];
-	char		nulls[] = "        ";
+	Datum		values[9];
+	char		nulls[] = "         ";
+	bool		redefined;
 	PjContext	saved;
 
 	pj_refuse_in_user_code("projector_alter");
@@ -453,23 +466,9 @@ projector_alter(PG_FUNCTION_ARGS)
 	changes = DatumGetJsonbP(pj_required(fcinfo, 1, "changes"));
 	projection = pj_projection_own(pj_required_name(fcinfo, 0, "name"),
 								   ExclusiveLock);
-	definition = (PjDefinition)
-	{
-		.name = projection->name,
-			.kind = pj_kind(projection->kind),
-			.handler = projection->handler,
-			.fold = projection->fold,
-			.fold_columns = projection->fold_columns,
-			.statement = projection->statement,
-			.targets = projection->targets,
-			.key = projection->key,
-			.event_types = projection->event_types,
-			.mode = projection->mode,
-			.ordering = projection->ordering,
-			.options = projection->options_json,
-			.search_path = projection->search_path,
-	};
-	if (read_changes(&definition, changes))
+	definition = pj_definition_of(projection);
+	redefined = read_changes(&definition, changes);
+	if (redefined)
 		refuse_runs(projection);
 	pj_definition_check(&definition, pj_projection_owner(projection));
 
@@ -478,7 +477,11 @@ projector_alter(PG_FUNCTION_ARGS)
 	set_value(values, nulls, 5, definition.targets);
 	set_value(values, nulls, 6, definition.event_types);
 	set_value(values, nulls, 7, JsonbPGetDatum(definition.options));
+	set_value(values, nulls, 8, redefined ?
+			  PointerGetDatum(pj_definition_hash(&definition)) : 0);
 	pj_enter_internal(&saved);
+	if (redefined)
+		pj_execute(&keep_hashes, values, NULL);
 	pj_registry_update(&update_definition, values, nulls);
 	if (definition.event_types)
 		pj_outbox_unsubscribe(projection->id, definition.event_types);

@@ -144,6 +144,14 @@ static PjStatement set_run = {
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID},
 };
 
+static PjStatement set_definition = {
+	.sql = "UPDATE projector.projection_cursors SET definition_hash = $3"
+	" WHERE projection_id = $1 AND tenant_id = $2",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, BYTEAOID},
+};
+
 static PjStatement forget_handover = {
 	.sql = "UPDATE projector.projection_cursors SET handover_log_seq = NULL"
 	" WHERE projection_id = $1 AND tenant_id = $2",
@@ -358,6 +366,16 @@ pj_cursor_set_run(const PjPair *pair, int64 run_id)
 
 	pj_execute(&set_run, values, run_id ? NULL : "   n");
 	pj_waiters_tell(pair->projection->id, pair->tenant);
+}
+
+/* Note with which definition the read model has been rebuilt. */
+void
+pj_cursor_set_definition(const PjPair *pair, const bytea *hash)
+{
+	Datum		values[3] = {Int32GetDatum(pair->projection->id), pair->tenant,
+	PointerGetDatum(hash)};
+
+	pj_execute(&set_definition, values, hash ? NULL : "  n");
 }
 
 /* What "handover" of pj_cursor_restart() asks for has been read. */

@@ -16,6 +16,7 @@
 #include "utils/fmgrprotos.h"
 
 #include "definition.h"
+#include "subxact.h"
 #include "statement.h"
 #include "target.h"
 
@@ -280,4 +281,56 @@ pj_definition_hash(const PjDefinition *definition)
 	image = cstring_to_text_with_len(str.data, str.len);
 	return DatumGetByteaPP(DirectFunctionCall1(sha256_bytea,
 											   PointerGetDatum(image)));
+}
+
+/* A projection's definition, as the registry has it. */
+PjDefinition
+pj_definition_of(const PjProjection *projection)
+{
+	return (PjDefinition)
+	{
+		.name = projection->name,
+			.kind = pj_kind(projection->kind),
+			.handler = projection->handler,
+			.fold = projection->fold,
+			.fold_columns = projection->fold_columns,
+			.statement = projection->statement,
+			.targets = projection->targets,
+			.key = projection->key,
+			.event_types = projection->event_types,
+			.mode = projection->mode,
+			.ordering = projection->ordering,
+			.options = projection->options_json,
+			.search_path = projection->search_path,
+	};
+}
+
+/* A projection, and the hash of its definition. */
+typedef struct DefinitionHash
+{
+	const PjProjection *projection;
+	bytea	   *hash;
+} DefinitionHash;
+
+static bool
+hash_definition(void *arg)
+{
+	DefinitionHash *of = arg;
+	PjDefinition definition = pj_definition_of(of->projection);
+
+	of->hash = pj_definition_hash(&definition);
+	return true;
+}
+
+/*
+ * The hash of a projection's definition as it is now, its functions included;
+ * NULL if something is missing from it.
+ */
+bytea *
+pj_definition_now(const PjProjection *projection)
+{
+	DefinitionHash of = {projection};
+	bool		kept;
+
+	return pj_subtransaction(hash_definition, &of, &kept) ? NULL : of.hash;
 }

@@ -34,6 +34,7 @@
 #include "clear.h"
 #include "context.h"
 #include "cursor.h"
+#include "definition.h"
 #include "failure.h"
 #include "guc.h"
 #include "handover.h"
@@ -125,6 +126,7 @@ rebuild_tenant(PjProjection *projection, Datum tenant)
 {
 	PjPair		pair;
 	PjReplay	replay;
+	bytea	   *definition = pj_definition_now(projection);
 	int64		tail,
 				upto;
 
@@ -139,7 +141,7 @@ rebuild_tenant(PjProjection *projection, Datum tenant)
 	/* all is replayed, whatever state the pair was in */
 	pj_replay_init(&replay, &pair, upto);
 	replay_all(&replay);
-	pj_replay_end(&pair, tail, &replay.counts);
+	pj_replay_end(&pair, tail, &replay.counts, definition);
 	return replay.counts.applied;
 }
 

@@ -129,10 +129,12 @@ pj_replay_batch(PjReplay *replay)
 
 /*
  * All has been replayed that was settled when it began, which was up to "tail":
- * move the cursor there, and count what was done.
+ * move the cursor there, and count what was done.  "definition" is the hash of
+ * what the read model has been rebuilt with.
  */
 void
-pj_replay_end(PjPair *pair, int64 tail, const PjCounts *counts)
+pj_replay_end(PjPair *pair, int64 tail, const PjCounts *counts,
+			  const bytea *definition)
 {
 	/* one that had stopped goes on, unless that event is still to come */
 	if (pair->state == PJ_STOPPED && tail > pair->last_log_seq)
@@ -141,4 +143,5 @@ pj_replay_end(PjPair *pair, int64 tail, const PjCounts *counts)
 	if (pj_pair_caught_up(pair))
 		pair->state = PJ_LIVE;
 	pj_cursor_save(pair, counts);
+	pj_cursor_set_definition(pair, definition);
 }

@@ -24,7 +24,8 @@ typedef struct PjReplay
 
 extern void pj_replay_init(PjReplay *replay, PjPair *pair, int64 upto);
 extern int	pj_replay_batch(PjReplay *replay);
-extern void pj_replay_end(PjPair *pair, int64 tail, const PjCounts *counts);
+extern void pj_replay_end(PjPair *pair, int64 tail, const PjCounts *counts,
+						  const bytea *definition);
 extern void pj_refuse_shadow(const PjPair *pair);
 
 #endif							/* PJ_REPLAY_H */

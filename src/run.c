@@ -44,6 +44,7 @@
 #include "clear.h"
 #include "context.h"
 #include "cursor.h"
+#include "definition.h"
 #include "failure.h"
 #include "foldmerge.h"
 #include "guc.h"
@@ -162,6 +163,7 @@ prepare(Job *job)
 	else
 		clear_in_place(job);
 	run->prepared = true;
+	run->definition = pj_definition_now(job->projection);
 	pj_run_save(run);
 }
 
@@ -194,7 +196,7 @@ finish_rebuild(Job *job, const PjProjection *aside)
 	}
 	else
 		pj_cursor_forget_handover(&job->pair);
-	pj_replay_end(&job->pair, run->settled, &(PjCounts) {0});
+	pj_replay_end(&job->pair, run->settled, &(PjCounts) {0}, run->definition);
 	end(job, "completed", NULL);
 }
 

@@ -26,7 +26,7 @@ PG_FUNCTION_INFO_V1(projector_runs_check_state);
 	" r.state = 'running', r.attempt_count, r.since_log_seq, r.until_log_seq," \
 	" r.total_events, r.prepared, r.built_aside, r.settled_log_seq," \
 	" r.processed_events, r.last_log_seq, r.last_aggregate_id," \
-	" r.last_sequence_number "
+	" r.last_sequence_number, r.definition_hash "
 
 #define ACTIVE "r.state IN ('queued', 'running')"
 
@@ -97,11 +97,12 @@ static PjStatement save = {
 	.sql = "UPDATE projector.projection_runs SET prepared = $2,"
 	" built_aside = $3, settled_log_seq = $4, until_log_seq = $5,"
 	" processed_events = $6, last_log_seq = $7, last_aggregate_id = $8,"
-	" last_sequence_number = $9, attempt_count = 0 WHERE id = $1",
+	" last_sequence_number = $9, definition_hash = $10, attempt_count = 0"
+	" WHERE id = $1",
 	.expect = SPI_OK_UPDATE,
-	.nargs = 9,
+	.nargs = 10,
 	.argtypes = {INT8OID, BOOLOID, BOOLOID, INT8OID, INT8OID, INT8OID, INT8OID,
-	TEXTOID, INT8OID},
+	TEXTOID, INT8OID, BYTEAOID},
 };
 
 static PjStatement count_attempt = {
@@ -201,6 +202,7 @@ read_run(int row, PjRun *run)
 	run->last_log_seq = int8_column(row, 14);
 	run->last_aggregate = text_column(row, 15);
 	run->last_sequence = int8_column(row, 16);
+	run->definition = (bytea *) DatumGetPointer(text_column(row, 17));
 }
 
 static int
@@ -313,17 +315,20 @@ pj_run_start(const PjRun *run)
 void
 pj_run_save(const PjRun *run)
 {
-	char		nulls[] = "         ";
-	Datum		values[9] = {Int64GetDatum(run->id),
+	char		nulls[] = "          ";
+	Datum		values[10] = {Int64GetDatum(run->id),
 		BoolGetDatum(run->prepared), BoolGetDatum(run->aside),
 		Int64GetDatum(run->settled), Int64GetDatum(run->until),
 		Int64GetDatum(run->processed), Int64GetDatum(run->last_log_seq),
-	run->last_aggregate, Int64GetDatum(run->last_sequence)};
+	run->last_aggregate, Int64GetDatum(run->last_sequence),
+	PointerGetDatum(run->definition)};
 
 	if (run->until == 0)
 		nulls[4] = 'n';
 	if (run->last_aggregate == 0)
 		nulls[7] = nulls[8] = 'n';
+	if (run->definition == NULL)
+		nulls[9] = 'n';
 	pj_execute(&save, values, nulls);
 }
 

@@ -28,6 +28,7 @@ typedef struct PjRun
 	bool		prepared;
 	bool		aside;			/* it is not the target itself */
 	int64		settled;		/* for the cursor, in the end */
+	bytea	   *definition;		/* hash of what it is rebuilt with, or NULL */
 
 	/* how far it is */
 	int64		processed;

@@ -1,15 +1,21 @@
 /*
  * stats.c
- *	  The functions behind the reports.
+ *	  The functions behind the views and reports.
  */
 #include "compat.h"
 
 #include "fmgr.h"
 #include "utils/builtins.h"
 
+#include "context.h"
+#include "definition.h"
 #include "options.h"
+#include "projection.h"
+#include "subxact.h"
 
 PG_FUNCTION_INFO_V1(projector_is_status);
+PG_FUNCTION_INFO_V1(projector_is_home);
+PG_FUNCTION_INFO_V1(projector_definition_now);
 
 /* See the install script. */
 Datum
@@ -22,4 +28,24 @@ projector_is_status(PG_FUNCTION_ARGS)
 		(void) pj_choose(text_to_cstring(PG_GETARG_TEXT_PP(0)), statuses,
 						 "status");
 	PG_RETURN_BOOL(true);
+}
+
+/* See the install script. */
+Datum
+projector_is_home(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(strcmp(text_to_cstring(PG_GETARG_TEXT_PP(0)),
+						  pj_home()) == 0);
+}
+
+/* See the install script. */
+Datum
+projector_definition_now(PG_FUNCTION_ARGS)
+{
+	PjProjection *projection = pj_projection_by_id(PG_GETARG_INT32(0));
+	bytea	   *hash = projection ? pj_definition_now(projection) : NULL;
+
+	if (hash == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_BYTEA_P(hash);
 }

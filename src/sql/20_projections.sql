@@ -223,6 +223,7 @@ CREATE TABLE projector.projection_runs (
     last_sequence_number bigint,
     attempt_count        integer NOT NULL DEFAULT 0,
     built_aside          boolean NOT NULL DEFAULT false,
+    definition_hash      bytea,
     CHECK ((state IN ('completed', 'failed', 'cancelled'))
            = (finished_at IS NOT NULL)),
     CHECK (state <> 'failed' OR error_code IS NOT NULL AND error_message IS NOT NULL)
