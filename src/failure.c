@@ -74,6 +74,24 @@ static PjStatement select_open = {
 	.argtypes = {INT4OID},
 };
 
+static PjStatement select_other_dead = {
+	.sql = "SELECT FROM projector.apply_outbox WHERE projection_id = $1"
+	" AND tenant_id = $2 AND (held OR status IN ('failed', 'dead'))"
+	" AND status = 'dead' AND log_seq <> $3 AND $4 IS NOT NULL LIMIT 1",
+	.expect = SPI_OK_SELECT,
+	.nargs = 4,
+	.argtypes = {INT4OID, TEXTOID, INT8OID, INT4OID},
+};
+
+static PjStatement select_other_failing = {
+	.sql = "SELECT FROM projector.projection_failures WHERE projection_id = $1"
+	" AND resolved_at IS NULL AND tenant_id = $2 AND log_seq <> $3"
+	" AND retry_count + 1 >= $4 LIMIT 1",
+	.expect = SPI_OK_SELECT,
+	.nargs = 4,
+	.argtypes = {INT4OID, TEXTOID, INT8OID, INT4OID},
+};
+
 static PjStatement select_skipped = {
 	.sql = "SELECT l FROM unnest($2) AS l CROSS JOIN LATERAL"
 	" (SELECT FROM projector.projection_failures"
@@ -264,6 +282,21 @@ write_record(const PjProjection *projection, const PjEvent *event,
 }
 
 /*
+ * Is there another event of the tenant in the same plight?  Then people have
+ * been told already.
+ */
+static bool
+has_other(PjStatement *stmt, const PjProjection *projection,
+		  const PjEvent *event, int errors)
+{
+	Datum		values[4] = {Int32GetDatum(projection->id),
+		pj_event_tenant(event), event->values[PJ_EVENT_LOG_SEQ],
+	Int32GetDatum(errors)};
+
+	return pj_execute(stmt, values, NULL) > 0;
+}
+
+/*
  * The event has failed for the last time, and its projection does not wait for
  * anybody: pass over it, as an operator would.
  */
@@ -304,9 +337,14 @@ pj_failure_record(const PjProjection *projection, const PjEvent *event,
 	write_record(projection, event, error, !last, false);
 	if (skip)
 		pass_over(projection, event, attempts);
-	if (last || errors == options->error_threshold)
-		pj_alert(projection, event, skip ? "skipped" :
-				 last ? "dead" : "error_threshold", errors, error);
+	if (skip)
+		pj_alert(projection, event, "skipped", errors, error);
+	else if (last && !has_other(&select_other_dead, projection, event, 0))
+		pj_alert(projection, event, "dead", errors, error);
+	else if (errors == options->error_threshold &&
+			 !has_other(&select_other_failing, projection, event,
+						options->error_threshold))
+		pj_alert(projection, event, "error_threshold", errors, error);
 	return !last ? PJ_TRY_AGAIN : skip ? PJ_PASS_OVER : PJ_GIVE_UP;
 }
 

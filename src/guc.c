@@ -20,6 +20,7 @@ bool		pj_enabled = true;
 bool		pj_autostart = true;
 int			pj_workers = 1;
 int			pj_naptime = 1000;
+int			pj_retention = 30 * 24 * 60;
 int			pj_progress_interval = 5000;
 int			pj_progress_level = NOTICE;
 
@@ -99,6 +100,15 @@ pj_guc_init(void)
 							&pj_naptime,
 							1000, 10, 60 * 60 * 1000,
 							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("projector.retention",
+							"How long resolved failures and finished runs are "
+							"kept.",
+							"0 is for good.",
+							&pj_retention,
+							30 * 24 * 60, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MIN,
 							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("projector.progress_interval",

@@ -16,6 +16,7 @@ extern bool pj_enabled;
 extern bool pj_autostart;
 extern int	pj_workers;
 extern int	pj_naptime;
+extern int	pj_retention;			/* in minutes */
 extern int	pj_progress_interval;
 extern int	pj_progress_level;
 

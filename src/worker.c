@@ -48,6 +48,7 @@
 #include "outbox.h"
 #include "pairs.h"
 #include "projection.h"
+#include "prune.h"
 #include "run.h"
 #include "shmem.h"
 #include "step.h"
@@ -530,6 +531,7 @@ do_chores(void)
 	{
 		work.swept_at = now;
 		pj_outbox_sweep();
+		pj_prune_a_little();
 	}
 }
 

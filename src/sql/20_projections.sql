@@ -190,6 +190,9 @@ COMMENT ON TABLE projector.projection_failures IS
 CREATE UNIQUE INDEX projection_failures_open_idx
     ON projector.projection_failures (projection_id, log_seq)
     WHERE resolved_at IS NULL;
+CREATE INDEX projection_failures_resolved_idx
+    ON projector.projection_failures (resolved_at)
+    WHERE resolved_at IS NOT NULL;
 -- Passed over because an operator said so.  (The failure of an event that is no
 -- longer subscribed to is closed as skipped too, but binds no replay.)
 CREATE UNIQUE INDEX projection_failures_skipped_idx
@@ -244,6 +247,8 @@ COMMENT ON COLUMN projector.projection_runs.attempt_count IS
     'how often its next batch has met an error that may go away by itself';
 CREATE UNIQUE INDEX projection_runs_active_idx ON projector.projection_runs
     (projection_id, tenant_id) WHERE state IN ('queued', 'running');
+CREATE INDEX projection_runs_finished_idx ON projector.projection_runs
+    (finished_at) WHERE finished_at IS NOT NULL;
 
 -- Refuses steps other than from queued to running or to an end, and from
 -- running to an end.

@@ -12,7 +12,7 @@ REVOKE ALL ON FUNCTION
     projector_outbox_stats, projector_worker_start, projector_worker_stop,
     projector_rebuild, projector_rebuild_all, projector_catch_up,
     projector_clear, projector_start_run, projector_cancel_run,
-    projector_wait, projector_wait_log
+    projector_wait, projector_wait_log, projector_blockers, projector_prune
     FROM PUBLIC;
 
 -- A dump carries the data along, and the sequences that number it.
