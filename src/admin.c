@@ -23,11 +23,14 @@
 #include "utils/lsyscache.h"
 
 #include "args.h"
+#include "change.h"
+#include "clear.h"
 #include "context.h"
 #include "definition.h"
 #include "failure.h"
 #include "guc.h"
 #include "lock.h"
+#include "model.h"
 #include "outbox.h"
 #include "projection.h"
 #include "run.h"
@@ -75,13 +78,6 @@ static PjStatement keep_hashes = {
 	.argtypes = {INT4OID},
 };
 
-static PjStatement merge_options = {
-	.sql = "SELECT jsonb_strip_nulls($1 || $2)",
-	.expect = SPI_OK_SELECT,
-	.nargs = 2,
-	.argtypes = {JSONBOID, JSONBOID},
-};
-
 static PjStatement adopt = {
 	.sql = "UPDATE projector.projections SET home = $2, handover_log_seq = NULL"
 	" WHERE projection_id = $1",
@@ -113,6 +109,7 @@ static PjStatement delete_rows[] = {
 	DELETE_FROM("projection_offsets"),
 	DELETE_FROM("projection_cursors"),
 	DELETE_FROM("projection_deltas"),
+	DELETE_FROM("projection_digests"),
 	DELETE_FROM("apply_outbox"),
 	DELETE_FROM("projection_failures"),
 	DELETE_FROM("projection_runs"),
@@ -293,151 +290,6 @@ projector_create(PG_FUNCTION_ARGS)
 
 /* ---- alter ---- */
 
-static Datum
-json_text_array(JsonbValue *value, const char *name)
-{
-	JsonbIterator *it;
-	JsonbIteratorToken token;
-	JsonbValue	elem;
-	ArrayBuildState *array = initArrayResult(TEXTOID, CurrentMemoryContext,
-											 false);
-
-	if (value->type != jbvBinary ||
-		!JsonContainerIsArray(value->val.binary.data))
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("\"%s\" must be an array of strings", name));
-
-	it = JsonbIteratorInit(value->val.binary.data);
-	while ((token = JsonbIteratorNext(&it, &elem, true)) != WJB_DONE)
-	{
-		if (token != WJB_ELEM)
-			continue;
-		if (elem.type != jbvString)
-			ereport(ERROR,
-					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					errmsg("\"%s\" must be an array of strings", name));
-		array = accumArrayResult(array,
-								 PointerGetDatum(cstring_to_text_with_len(elem.val.string.val,
-																		  elem.val.string.len)),
-								 false, TEXTOID, CurrentMemoryContext);
-	}
-	return makeArrayResult(array, CurrentMemoryContext);
-}
-
-/* The options with some replaced, and those set to null removed. */
-static Jsonb *
-merged_options(Jsonb *old, JsonbValue *changes)
-{
-	Datum		values[2] = {JsonbPGetDatum(old)};
-	PjContext	saved;
-	Jsonb	   *merged;
-	bool		isnull;
-
-	if (changes->type != jbvBinary ||
-		!JsonContainerIsObject(changes->val.binary.data))
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("\"options\" must be a JSON object"));
-	values[1] = JsonbPGetDatum(JsonbValueToJsonb(changes));
-	pj_enter_internal(&saved);
-	pj_execute(&merge_options, values, NULL);
-	merged = DatumGetJsonbPCopy(pj_result(0, 1, &isnull));
-	pj_leave_internal(&saved);
-	return merged;
-}
-
-static const char *
-json_string(JsonbValue *value, const char *name)
-{
-	if (value->type != jbvString)
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("\"%s\" must be a string", name));
-	return pnstrdup(value->val.string.val, value->val.string.len);
-}
-
-/* What the projection does can be changed, but not in which way it says so. */
-static bool
-read_code_change(PjDefinition *definition, const char *name,
-				 JsonbValue *value)
-{
-	if (strcmp(name, definition->kind->name) != 0)
-		return false;
-	if (definition->kind == &pj_kind_handler)
-		definition->handler = json_string(value, name);
-	else if (definition->kind == &pj_kind_fold)
-		definition->fold = json_string(value, name);
-	else if (definition->kind == &pj_kind_statement)
-		definition->statement = json_string(value, name);
-	else if (value->type == jbvBinary)
-		definition->fold_columns = JsonbValueToJsonb(value);
-	else
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("\"%s\" must be a JSON object", name));
-	return true;
-}
-
-static void
-read_change(PjDefinition *definition, const char *name, JsonbValue *value)
-{
-	if (read_code_change(definition, name, value))
-		return;
-	if (strcmp(name, "targets") == 0)
-		definition->targets = value->type == jbvNull ? (Datum) 0 :
-			json_text_array(value, name);
-	else if (strcmp(name, "event_types") == 0)
-		definition->event_types = value->type == jbvNull ? (Datum) 0 :
-			json_text_array(value, name);
-	else if (strcmp(name, "options") == 0)
-		definition->options = merged_options(definition->options, value);
-	else if (strcmp(name, "mode") == 0)
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("the mode is not part of a projection's definition"),
-				errhint("Use projector_set_mode."));
-	else
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("\"%s\" of a projection cannot be changed", name),
-				errhint("What can be changed is \"%s\", \"targets\", \"event_types\" and \"options\".",
-						definition->kind->name));
-}
-
-/*
- * Read what is to be changed.  Returns whether that is more than how the
- * projection is run: what it is, and so what its read model should be.
- */
-static bool
-read_changes(PjDefinition *definition, Jsonb *changes)
-{
-	JsonbIterator *it;
-	JsonbIteratorToken token;
-	JsonbValue	key,
-				value;
-	bool		redefined = false;
-
-	if (!JB_ROOT_IS_OBJECT(changes))
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("changes must be a JSON object"));
-	it = JsonbIteratorInit(&changes->root);
-	while ((token = JsonbIteratorNext(&it, &key, true)) != WJB_DONE)
-	{
-		char	   *name;
-
-		if (token != WJB_KEY)
-			continue;
-		name = pnstrdup(key.val.string.val, key.val.string.len);
-
-		(void) JsonbIteratorNext(&it, &value, true);
-		read_change(definition, name, &value);
-		redefined = redefined || strcmp(name, "options") != 0;
-	}
-	return redefined;
-}
-
 /* A run must not find another definition halfway through. */
 static void
 refuse_runs(const PjProjection *projection)
@@ -447,6 +299,39 @@ refuse_runs(const PjProjection *projection)
 	pj_enter_internal(&saved);
 	pj_run_refuse(projection, 0);
 	pj_leave_internal(&saved);
+}
+
+static bool
+are_same_names(const char **a, const char **b)
+{
+	int			i = 0;
+
+	while (a[i] && b[i] && strcmp(a[i], b[i]) == 0)
+		i++;
+	return a[i] == NULL && b[i] == NULL;
+}
+
+/* If rows are to be hashed in another way, find all digests anew. */
+static void
+refresh_digests(const PjProjection *projection,
+				const PjDefinition *definition)
+{
+	PjProjection changed;
+	Datum	   *tenants;
+	int			n;
+
+	pj_projection_changed(projection, definition, &changed);
+	if (projection->options.digest == changed.options.digest &&
+		are_same_names(projection->options.digest_ignore,
+					   changed.options.digest_ignore))
+		return;
+	n = pj_clear_tenants(&changed, &tenants);
+	for (int i = 0; i < n; i++)
+	{
+		pj_digest_forget(projection->id, tenants[i]);
+		if (pj_digest_is_kept(&changed))
+			pj_model_refresh(&changed, tenants[i], 0);
+	}
 }
 
 /* See the install script. */
@@ -467,7 +352,7 @@ projector_alter(PG_FUNCTION_ARGS)
 	projection = pj_projection_own(pj_required_name(fcinfo, 0, "name"),
 								   ExclusiveLock);
 	definition = pj_definition_of(projection);
-	redefined = read_changes(&definition, changes);
+	redefined = pj_definition_change(&definition, changes);
 	if (redefined)
 		refuse_runs(projection);
 	pj_definition_check(&definition, pj_projection_owner(projection));
@@ -486,6 +371,7 @@ projector_alter(PG_FUNCTION_ARGS)
 	if (definition.event_types)
 		pj_outbox_unsubscribe(projection->id, definition.event_types);
 	pj_failure_note_skips(projection);
+	refresh_digests(projection, &definition);
 	pj_leave_internal(&saved);
 
 	PG_RETURN_VOID();

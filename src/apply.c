@@ -43,6 +43,7 @@
 #include "errcodes.h"
 #include "failure.h"
 #include "kind.h"
+#include "model.h"
 #include "offset.h"
 #include "outbox.h"
 #include "subxact.h"
@@ -161,6 +162,7 @@ init_piece(Piece *piece, PjBatch *batch, int lo, int hi)
 	piece->work.lo = lo;
 	piece->work.hi = hi;
 	piece->work.at = lo;
+	memset(&piece->work.digest, 0, sizeof(PjDigest));
 	piece->moving = false;
 	pj_deadline_begin(0);
 }
@@ -219,6 +221,8 @@ try_events(PjBatch *batch, int lo, int hi, int *failed_at)
 	else if (error && (piece.moving || !pj_failure_swallowed(error)))
 		ReThrowError(error);
 	batch->apply->conflict = !error && !kept;
+	if (kept)
+		pj_digest_add(&batch->apply->digest, &piece.work.digest);
 	*failed_at = piece.work.at;
 	return error;
 }
@@ -235,6 +239,9 @@ note_applied(PjBatch *batch, int lo, int hi)
 		offset->last = pj_event_sequence(batch->events[i]);
 		offset->exists = true;
 		offset->row = NULL;
+		batch->apply->last_log_seq =
+			Max(batch->apply->last_log_seq,
+				pj_event_log_seq(batch->events[i]));
 		batch->apply->applied += !batch->events[i]->skipped;
 		batch->apply->skipped += batch->events[i]->skipped;
 	}
@@ -395,6 +402,7 @@ apply_strictly(PjBatch *batch)
 				errmsg("projection \"%s\" is being applied to the same aggregate by another transaction",
 					   batch->projection->name),
 				errhint("Try again."));
+	pj_digest_add(&batch->apply->digest, &piece.work.digest);
 	note_applied(batch, 0, batch->nevents);
 }
 
@@ -434,7 +442,8 @@ apply_repeatedly(PjApply *apply)
 {
 	apply->applied = apply->failed = apply->failed_at = 0;
 	apply->skipped = apply->dropped = apply->held = 0;
-	apply->dead = 0;
+	apply->dead = apply->last_log_seq = 0;
+	memset(&apply->digest, 0, sizeof(PjDigest));
 	apply->conflict = apply->released = false;
 	for (int tries = 0; tries < MAX_TRIES && apply->nranges > 0; tries++)
 	{
@@ -461,4 +470,11 @@ pj_apply(PjApply *apply)
 	apply->us = INSTR_TIME_GET_MICROSEC(duration);
 	if (apply->applied + apply->skipped + apply->failed + apply->dropped > 0)
 		pj_waiters_tell(projection->base_id, apply->pair->tenant);
+
+	/* an append must not write what others write too */
+	if (!pj_is_append(apply) && !pj_digest_is_zero(&apply->digest) &&
+		!pj_digest_change(projection->id, apply->pair->tenant,
+						  &apply->digest, apply->last_log_seq))
+		pj_model_refresh(projection, apply->pair->tenant,
+						 apply->last_log_seq);
 }

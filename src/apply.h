@@ -8,6 +8,7 @@
 #include "compat.h"
 
 #include "cursor.h"
+#include "digest.h"
 #include "outbox.h"
 #include "source.h"
 
@@ -53,6 +54,8 @@ typedef struct PjApply
 	int64		failed_at;		/* the last failed event's sequence number */
 	int64		dead;			/* events that are dead now */
 	int64		us;				/* microseconds it took */
+	PjDigest	digest;			/* how the read model's has changed */
+	int64		last_log_seq;	/* the last position of an event applied */
 	int64		passed;			/* if log-ordered: all up to this log_seq are
 								 * done with */
 	int64		held;			/* items newly marked as held */

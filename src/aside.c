@@ -38,6 +38,7 @@
 #include "utils/syscache.h"
 
 #include "aside.h"
+#include "digest.h"
 #include "failure.h"
 #include "foldrow.h"
 #include "outbox.h"
@@ -73,6 +74,7 @@ static PjStatement delete_items = {
 
 static PjStatement take_over_items = TAKE_OVER("apply_outbox");
 static PjStatement take_over_failures = TAKE_OVER("projection_failures");
+static PjStatement take_over_digest = TAKE_OVER("projection_digests");
 
 /* Offsets differ seldom; most rows need not be written. */
 static PjStatement delete_offsets = {
@@ -117,6 +119,7 @@ static PjStatement forget[] = {
 	FORGET("projection_offsets"),
 	FORGET("apply_outbox"),
 	FORGET("projection_failures"),
+	FORGET("projection_digests"),
 };
 
 /*
@@ -299,6 +302,8 @@ pj_aside_take_over(const PjProjection *projection, const PjRun *run)
 	pj_execute(&take_over_failures, values, NULL);
 	pj_execute(&delete_offsets, values, NULL);
 	pj_execute(&copy_offsets, values, NULL);
+	pj_digest_forget(projection->id, run->tenant);
+	pj_execute(&take_over_digest, values, NULL);
 	pj_aside_drop(run);
 }
 

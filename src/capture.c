@@ -185,7 +185,7 @@ apply_now(PjPair *pair, PjEvent *events, int n)
 	pj_apply(&apply);
 	pj_apply_count(&apply, &counts);
 	if (apply.applied + apply.failed > 0)
-		pj_delta_add(pair->projection->id, pair->tenant, &counts);
+		pj_delta_add(pair, &counts, &apply.digest, apply.last_log_seq);
 	if (apply.conflict)
 		enqueue(pair->projection, events, n, true);
 	else if (apply.applied < n)

@@ -22,6 +22,7 @@
 
 #include "clear.h"
 #include "context.h"
+#include "digest.h"
 #include "function.h"
 #include "statement.h"
 #include "target.h"
@@ -166,6 +167,22 @@ remove_rows(void *arg)
 	PopActiveSnapshot();
 }
 
+/*
+ * What is left has another digest.  Of a tenant there is nothing left; who
+ * clears an aggregate finds it anew when he is done.
+ */
+static void
+note_digest(const Clearing *clearing)
+{
+	PjContext	saved;
+
+	if (clearing->aggregate)
+		return;
+	pj_enter_internal(&saved);
+	pj_digest_forget(clearing->projection->id, clearing->tenant);
+	pj_leave_internal(&saved);
+}
+
 static void
 run_as_owner(Clearing *clearing, const char *tenant, void (*body) (void *))
 {
@@ -213,6 +230,7 @@ pj_clear(const PjProjection *projection, Datum tenant, Datum aggregate)
 
 	pj_clear_check(projection, aggregate != 0);
 	run_as_owner(&clearing, TextDatumGetCString(tenant), remove_rows);
+	note_digest(&clearing);
 	return clearing.count;
 }
 

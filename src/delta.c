@@ -13,6 +13,7 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "utils/builtins.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
@@ -21,7 +22,7 @@
 #include "fetch.h"
 #include "statement.h"
 
-#define NUM_COLUMNS	7
+#define NUM_COLUMNS	11
 
 /* So many rows are looked at, for whose counts to add up. */
 #define MAX_ROWS	10000
@@ -31,11 +32,11 @@ static PjTable deltas_table = {"projection_deltas"};
 /* For a table that somebody has added something to. */
 static PjStatement insert = {
 	.sql = "INSERT INTO projector.projection_deltas"
-	" VALUES ($1, $2, $3, $4, $5, $6, $7)",
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
 	.expect = SPI_OK_INSERT,
 	.nargs = NUM_COLUMNS,
 	.argtypes = {INT4OID, TEXTOID, INT8OID, INT8OID, INT8OID, INTERVALOID,
-	TIMESTAMPTZOID},
+	TIMESTAMPTZOID, TEXTOID, INT8OID, INT8OID, INT8OID},
 };
 
 /*
@@ -49,6 +50,10 @@ static PjStatement add_up = {
 	" CROSS JOIN LATERAL (SELECT projection_id, tenant_id"
 	" FROM projector.projection_cursors c"
 	" WHERE c.projection_id = p.projection_id AND c.tenant_id = p.tenant_id"
+	" AND NOT EXISTS (SELECT FROM projector.projection_deltas x"
+	" JOIN projector.projection_digests y USING (projection_id, tenant_id)"
+	" WHERE x.projection_id = p.projection_id AND x.tenant_id = p.tenant_id"
+	" AND x.digest IS NOT NULL AND x.layout <> y.layout)"
 	" LIMIT 1 FOR UPDATE SKIP LOCKED) c),"
 	" gone AS (DELETE FROM projector.projection_deltas d USING pairs p"
 	" WHERE d.projection_id = p.projection_id AND d.tenant_id = p.tenant_id"
@@ -56,7 +61,18 @@ static PjStatement add_up = {
 	" sum(applied_count) AS applied, sum(failed_count) AS failed,"
 	" sum(dead_count) AS dead, sum((applied_count > 0)::int) AS batches,"
 	" sum(apply_time) AS time, max(last_applied_at)"
-	" FILTER (WHERE applied_count > 0) AS last FROM gone GROUP BY 1, 2)"
+	" FILTER (WHERE applied_count > 0) AS last,"
+	" projector.digest_sum(digest) AS digest, count(digest) AS digests,"
+	" sum(row_count) AS rows, max(layout) AS layout, max(last_log_seq) AS log"
+	" FROM gone GROUP BY 1, 2), digests AS"
+	" (INSERT INTO projector.projection_digests AS d"
+	" (projection_id, tenant_id, digest, row_count, last_log_seq, layout)"
+	" SELECT projection_id, tenant_id, digest, rows, log, layout FROM sums"
+	" WHERE digests > 0 ON CONFLICT (projection_id, tenant_id) DO UPDATE"
+	" SET digest = projector.digest_add(d.digest, excluded.digest),"
+	" row_count = d.row_count + excluded.row_count,"
+	" last_log_seq = greatest(d.last_log_seq, excluded.last_log_seq),"
+	" refreshed_at = now())"
 	" UPDATE projector.projection_cursors c"
 	" SET applied_count = c.applied_count + s.applied,"
 	" failed_count = c.failed_count + s.failed,"
@@ -71,31 +87,46 @@ static PjStatement add_up = {
 	.argtypes = {INT4OID},
 };
 
+/* A few pairs whose target has other columns now than when it was hashed. */
+static PjStatement select_other_layouts = {
+	.sql = "SELECT DISTINCT x.tenant_id, x.projection_id"
+	" FROM projector.projection_deltas x"
+	" JOIN projector.projection_digests y USING (projection_id, tenant_id)"
+	" WHERE x.digest IS NOT NULL AND x.layout <> y.layout LIMIT 8",
+	.expect = SPI_OK_SELECT,
+};
+
 static void
-insert_by_sql(Datum *values)
+insert_by_sql(Datum *values, bool no_digest)
 {
 	PjContext	saved;
 
 	pj_enter_internal(&saved);
-	pj_execute(&insert, values, NULL);
+	pj_execute(&insert, values, no_digest ? "       n   " : NULL);
 	pj_leave_internal(&saved);
 }
 
-/* Note what an append has done for a pair. */
+/* Note what an append, whose last event is at log_seq, has done for a pair. */
 void
-pj_delta_add(int32 projection_id, Datum tenant, const PjCounts *counts)
+pj_delta_add(const PjPair *pair, const PjCounts *counts,
+			 const PjDigest *digest, int64 log_seq)
 {
 	Interval	time = {.time = counts->us};
-	Datum		values[NUM_COLUMNS] = {Int32GetDatum(projection_id), tenant,
-		Int64GetDatum(counts->applied), Int64GetDatum(counts->failed),
-		Int64GetDatum(counts->dead), IntervalPGetDatum(&time),
-	TimestampTzGetDatum(GetCurrentTransactionStartTimestamp())};
-	bool		nulls[NUM_COLUMNS] = {false};
+	bool		changed = !pj_digest_is_zero(digest);
+	Datum		values[NUM_COLUMNS] = {Int32GetDatum(pair->projection->id),
+		pair->tenant, Int64GetDatum(counts->applied),
+		Int64GetDatum(counts->failed), Int64GetDatum(counts->dead),
+		IntervalPGetDatum(&time),
+		TimestampTzGetDatum(GetCurrentTransactionStartTimestamp()),
+		changed ? CStringGetTextDatum(pj_digest_text(digest)) : (Datum) 0,
+		Int64GetDatum(digest->rows), Int64GetDatum(digest->layout),
+	Int64GetDatum(log_seq)};
+	bool		nulls[NUM_COLUMNS] = {[7] = !changed};
 	Relation	heap = table_open(pj_relid(&deltas_table), RowExclusiveLock);
 
 	if (RelationGetNumberOfAttributes(heap) != NUM_COLUMNS ||
 		heap->rd_rel->relhasindex || heap->trigdesc != NULL)
-		insert_by_sql(values);
+		insert_by_sql(values, !changed);
 	else
 	{
 		HeapTuple	tuple = heap_form_tuple(RelationGetDescr(heap), values,
@@ -114,4 +145,23 @@ pj_deltas_add_up(void)
 	Datum		values[1] = {Int32GetDatum(MAX_ROWS)};
 
 	pj_execute(&add_up, values, NULL);
+}
+
+/*
+ * Some pairs whose digest cannot be added up: their target has been altered,
+ * and the digest must be found anew.
+ */
+int
+pj_deltas_of_other_layouts(int32 **ids, Datum **tenants)
+{
+	int			n = pj_execute(&select_other_layouts, NULL, NULL);
+
+	*ids = palloc(sizeof(int32) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		bool		isnull;
+
+		(*ids)[i] = DatumGetInt32(pj_result(i, 2, &isnull));
+	}
+	return pj_result_texts(tenants);
 }

@@ -8,9 +8,11 @@
 #include "compat.h"
 
 #include "cursor.h"
+#include "digest.h"
 
-extern void pj_delta_add(int32 projection_id, Datum tenant,
-						 const PjCounts *counts);
+extern void pj_delta_add(const PjPair *pair, const PjCounts *counts,
+						 const PjDigest *digest, int64 log_seq);
+extern int	pj_deltas_of_other_layouts(int32 **ids, Datum **tenants);
 extern void pj_deltas_add_up(void);
 
 #endif							/* PJ_DELTA_H */

@@ -21,6 +21,7 @@
 #include "guc.h"
 #include "handover.h"
 #include "lock.h"
+#include "model.h"
 #include "outbox.h"
 #include "pairs.h"
 #include "projection.h"
@@ -263,6 +264,7 @@ projector_drain(PG_FUNCTION_ARGS)
 	save_pairs(drain);
 	follow_log(drain, ids, n, tenant);
 	pj_deltas_add_up();
+	pj_models_refresh_altered();
 	pj_leave_internal(&saved);
 
 	PG_RETURN_INT64(applied);

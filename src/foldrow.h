@@ -10,6 +10,7 @@
 #include "nodes/execnodes.h"
 #include "utils/rel.h"
 
+#include "digest.h"
 #include "projection.h"
 
 /* Which column is which. */
@@ -34,6 +35,9 @@ typedef struct PjFoldRow
 	bool	   *nulls;
 	bool	   *owned;			/* which values have memory of their own */
 	HeapTuple	tuple;			/* whose the others are, or NULL */
+	bool		touched;		/* some event has been folded into it */
+	PjDigest	before;			/* its hash before that; zero if there was
+								 * none, or digests are not kept */
 } PjFoldRow;
 
 /* The target while a batch is folded. */

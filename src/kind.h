@@ -7,6 +7,7 @@
 
 #include "compat.h"
 
+#include "digest.h"
 #include "projection.h"
 
 /* A definition as given, and, once checked, as it goes into the registry. */
@@ -39,6 +40,8 @@ typedef struct PjWork
 	int			lo;				/* the first */
 	int			hi;				/* behind the last */
 	volatile int at;			/* the one being applied, or PJ_UNKNOWN */
+	PjDigest	digest;			/* how the read model's has changed, if it is
+								 * kept */
 } PjWork;
 
 typedef struct PjKind

@@ -687,13 +687,45 @@ fold_events(FoldBatch *batch)
 			fold_by_function(batch, row, event);
 		else
 			fold_by_expressions(batch, row, event);
-		row->changed = true;
+		row->changed = row->touched = true;
 		if (one_by_one)
 			pj_fold_write_now(&batch->target, row);
 		else
 			pj_fold_check(&batch->target, row);
 		pj_deadline_end();
 	}
+}
+
+/*
+ * Hash rows that have been read, or that events have been folded into.  No code
+ * of the projection's runs meanwhile.
+ */
+static void
+hash_rows(FoldBatch *batch, bool after)
+{
+	PjHasher	hasher;
+
+	if (!pj_digest_is_kept(batch->work->projection))
+		return;
+	pj_hasher_begin(&hasher, batch->target.desc, batch->work->projection, 0);
+	for (int i = 0; i < batch->nrows; i++)
+	{
+		PjFoldRow  *row = &batch->rows[i];
+		PjDigest	now = {.layout = hasher.layout};
+
+		if (after && !row->touched)
+			continue;
+		if (row->present)
+			pj_hasher_row(&hasher, row->values, row->nulls, &now);
+		if (after)
+		{
+			pj_digest_add(&batch->work->digest, &now);
+			pj_digest_subtract(&batch->work->digest, &row->before);
+		}
+		else
+			row->before = now;
+	}
+	pj_hasher_end(&hasher);
 }
 
 /* The part of a batch that runs as the projection's owner. */
@@ -729,6 +761,7 @@ run_fold(void *arg)
 	work->at = PJ_UNKNOWN;
 	pj_deadline_begin(batch->timeout_ms);
 	pj_fold_load(&batch->target, batch->rows, batch->nrows);
+	hash_rows(batch, false);
 	pj_deadline_end();
 	fold_events(batch);
 
@@ -736,6 +769,7 @@ run_fold(void *arg)
 	work->at = PJ_UNKNOWN;
 	pj_deadline_begin(batch->timeout_ms);
 	pj_fold_write(&batch->target, batch->rows, batch->nrows);
+	hash_rows(batch, true);
 	pj_deadline_end();
 
 	pj_fold_close(&batch->target);

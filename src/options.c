@@ -59,6 +59,8 @@ static const OptionDef option_defs[] = {
 	{"on_error", OPTION_CHOICE, FIELD(on_error), .choices = on_error_choices},
 	{"on_rebuild_error", OPTION_CHOICE, FIELD(on_rebuild_error), .choices = on_rebuild_error_choices},
 	{"clear", OPTION_TEXT, FIELD(clear)},
+	{"digest", OPTION_BOOL, FIELD(digest), true},
+	{"digest_ignore", OPTION_NAMES, FIELD(digest_ignore)},
 	{"depends_on", OPTION_NAMES, FIELD(depends_on)},
 };
 

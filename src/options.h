@@ -23,6 +23,8 @@ typedef struct PjOptions
 	bool		skip_errors;	/* on_error is "skip" */
 	const char *on_rebuild_error;	/* "raise", "hold" or "skip" */
 	const char *clear;			/* name of a function, or NULL */
+	bool		digest;
+	const char **digest_ignore; /* names of columns; ends with NULL */
 	const char **depends_on;	/* names of projections; ends with NULL */
 } PjOptions;
 

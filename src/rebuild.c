@@ -39,6 +39,7 @@
 #include "guc.h"
 #include "handover.h"
 #include "lock.h"
+#include "model.h"
 #include "offset.h"
 #include "outbox.h"
 #include "projection.h"
@@ -173,6 +174,10 @@ pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
 	replay.walk.aggregate = aggregate;
 	replay.walk.alone = true;
 	replay_all(&replay);
+
+	/* its rows may have been changed by hand: that is why it is rebuilt */
+	if (pj_digest_is_kept(projection))
+		pj_model_refresh(projection, tenant, pair.last_log_seq);
 	return replay.counts.applied;
 }
 

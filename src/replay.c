@@ -17,6 +17,7 @@
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
+#include "offset.h"
 #include "replay.h"
 
 /* Shadow is for trying; nothing is to be applied. */
@@ -93,6 +94,27 @@ apply_events(PjReplay *replay, PjEvent *events, int n)
 	pj_apply_count(&apply, &replay->counts);
 }
 
+/* Leave out the events that another projection's offsets have not reached. */
+static int
+cut_unreached(const PjReplay *replay, PjEvent *events, int n)
+{
+	PjRange    *ranges;
+	PjOffset   *offsets;
+	int			nranges,
+				kept = 0;
+
+	pj_events_sort(events, n);
+	nranges = pj_events_ranges(events, n, &ranges);
+	offsets = palloc(sizeof(PjOffset) * Max(nranges, 1));
+	for (int i = 0; i < nranges; i++)
+		offsets[i].aggregate = ranges[i].aggregate;
+	pj_offsets_load(replay->bound_id, replay->pair->tenant, offsets, nranges);
+	for (int i = 0; i < n; i++)
+		if (pj_event_sequence(&events[i]) <= offsets[events[i].range].last)
+			events[kept++] = events[i];
+	return kept;
+}
+
 /* Note where it is, in memory that outlives the batch. */
 static void
 move_on(PjReplay *replay, const PjEvent *last)
@@ -119,11 +141,14 @@ pj_replay_batch(PjReplay *replay)
 {
 	PjEvent    *events;
 	int			n = read_events(replay, &events);
+	int			kept;
 
 	if (n == 0)
 		return 0;
 	move_on(replay, &events[n - 1]);
-	apply_events(replay, events, n);
+	kept = replay->bound_id ? cut_unreached(replay, events, n) : n;
+	if (kept > 0)
+		apply_events(replay, events, kept);
 	return n;
 }
 

@@ -18,6 +18,8 @@ typedef struct PjReplay
 	PjWalk		walk;			/* where it is, and where it ends */
 	int64		last_log_seq;	/* of the last event read */
 	MemoryContext context;		/* of what is kept between batches */
+	int32		bound_id;		/* go no further than this one's offsets, if
+								 * not 0 */
 
 	PjCounts	counts;			/* what became of it */
 } PjReplay;

@@ -49,6 +49,7 @@
 #include "foldmerge.h"
 #include "guc.h"
 #include "lock.h"
+#include "model.h"
 #include "offset.h"
 #include "outbox.h"
 #include "projection.h"
@@ -196,6 +197,8 @@ finish_rebuild(Job *job, const PjProjection *aside)
 	}
 	else
 		pj_cursor_forget_handover(&job->pair);
+	if (job->projection->options.digest && !pj_is_fold(job->projection->kind))
+		pj_model_refresh(job->projection, run->tenant, run->settled);
 	pj_replay_end(&job->pair, run->settled, &(PjCounts) {0}, run->definition);
 	end(job, "completed", NULL);
 }

@@ -343,6 +343,70 @@ pj_target_delete_query(Oid relid, bool aggregate)
 					column_type(relid, key));
 }
 
+/* The rows of tenant $1. */
+char *
+pj_target_rows_query(Oid relid)
+{
+	return psprintf("SELECT * FROM %s WHERE tenant_id = $1::%s",
+					qualified_name(relid), column_type(relid, "tenant_id"));
+}
+
+/* A list of columns, each with the table's alias t. */
+static char *
+column_list(Relation rel, const Bitmapset *wanted, const char **ignored)
+{
+	StringInfoData list;
+
+	initStringInfo(&list);
+	for (int i = 0; i < RelationGetNumberOfAttributes(rel); i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), i);
+		bool		out = attribute->attisdropped;
+
+		if (wanted && !bms_is_member(i + 1 - FirstLowInvalidHeapAttributeNumber,
+									 wanted))
+			out = true;
+		for (int j = 0; ignored && ignored[j]; j++)
+			out = out || strcmp(NameStr(attribute->attname), ignored[j]) == 0;
+		if (!out)
+			appendStringInfo(&list, "%st.%s", list.len ? ", " : "",
+							 quote_identifier(NameStr(attribute->attname)));
+	}
+	return list.data;
+}
+
+/*
+ * The rows of tenant $1 as text, with a key that tells which is which: the
+ * primary key, or without one the row itself and which of its like it is.  Of
+ * a key $2, only that row, if there is one.
+ */
+char *
+pj_target_images_query(Oid relid, const PjProjection *projection,
+					   const char *key_of_one)
+{
+	Relation	rel = table_open(relid, AccessShareLock);
+	Oid			constraint;
+	Bitmapset  *key = get_primary_key_attnos(relid, false, &constraint);
+	char	   *row = psprintf("ROW(%s)::text",
+							   column_list(rel, NULL,
+										   projection->options.digest_ignore));
+	char	   *name;
+	char	   *query;
+
+	if (key == NULL && RelationGetPrimaryKeyIndex(rel) != InvalidOid)
+		key = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_PRIMARY_KEY);
+	name = key ? psprintf("ROW(%s)::text", column_list(rel, key, NULL)) :
+		psprintf("%s || row_number() OVER (PARTITION BY %s)", row, row);
+	query = psprintf("SELECT %s AS key, %s AS image, to_jsonb(t) AS js"
+					 " FROM %s t WHERE t.tenant_id = $1::%s%s", name, row,
+					 qualified_name(relid), column_type(relid, "tenant_id"),
+					 key_of_one ? psprintf(" AND t.%s = $2::%s",
+										   quote_identifier(key_of_one),
+										   column_type(relid, key_of_one)) : "");
+	table_close(rel, NoLock);
+	return query;
+}
+
 /* The tenants a table has rows of. */
 char *
 pj_target_tenants_query(Oid relid)

@@ -45,6 +45,7 @@
 #include "guc.h"
 #include "handover.h"
 #include "lock.h"
+#include "model.h"
 #include "outbox.h"
 #include "pairs.h"
 #include "projection.h"
@@ -527,6 +528,7 @@ do_chores(void)
 	}
 	pj_runs_settle();
 	pj_deltas_add_up();
+	pj_models_refresh_altered();
 	if (TimestampDifferenceExceeds(work.swept_at, now, SWEEP_MS))
 	{
 		work.swept_at = now;

@@ -107,6 +107,30 @@ COMMENT ON COLUMN projector.projection_cursors.definition_hash IS
 CREATE INDEX projection_cursors_behind_idx ON projector.projection_cursors
     (projection_id, tenant_id) WHERE state IN ('replaying', 'switching');
 
+-- The sum of row hashes of each tenant's read model, with every batch.
+CREATE TABLE projector.projection_digests (
+    projection_id integer NOT NULL,
+    tenant_id     text COLLATE "C" NOT NULL,
+    digest        text COLLATE "C" NOT NULL CHECK (digest ~ '^[0-9a-f]{32}$'),
+    row_count     bigint NOT NULL,
+    last_log_seq  bigint NOT NULL,
+    refreshed_at  timestamptz NOT NULL DEFAULT now(),
+    layout        bigint NOT NULL,
+    PRIMARY KEY (projection_id, tenant_id)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE projector.projection_digests IS
+    'the digest of each tenant''s read model';
+COMMENT ON COLUMN projector.projection_digests.layout IS
+    'tells whether the same columns were hashed';
+
+-- Adds up digests, modulo 2^128.
+CREATE FUNCTION projector.digest_add(a text, b text) RETURNS text
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'projector_digest_add';
+CREATE AGGREGATE projector.digest_sum(text) (
+    SFUNC = projector.digest_add, STYPE = text,
+    INITCOND = '00000000000000000000000000000000', PARALLEL = SAFE);
+
 -- What appends have applied inline, to be added to the cursors by a worker: a
 -- row that all appenders of a tenant write would make them wait for each other.
 CREATE TABLE projector.projection_deltas (
@@ -116,7 +140,11 @@ CREATE TABLE projector.projection_deltas (
     failed_count    bigint NOT NULL,
     dead_count      bigint NOT NULL,
     apply_time      interval NOT NULL,
-    last_applied_at timestamptz NOT NULL
+    last_applied_at timestamptz NOT NULL,
+    digest          text COLLATE "C",
+    row_count       bigint NOT NULL,
+    layout          bigint NOT NULL,
+    last_log_seq    bigint NOT NULL
 );
 COMMENT ON TABLE projector.projection_deltas IS
     'what has been applied inline, and not been added to the cursors yet';

@@ -73,3 +73,20 @@ FROM (SELECT r.id AS run_id, p.name AS projection_name, r.tenant_id, r.mode,
       WHERE r.state IN ('queued', 'running')) a
 ORDER BY state DESC, run_id;
 COMMENT ON VIEW projector.progress IS 'how far the active runs are';
+
+-- With what appends have applied inline and not been added up yet.
+CREATE VIEW projector.digests AS
+SELECT p.name AS projection_name, tenant_id,
+       projector.digest_add(
+           coalesce(d.digest, repeat('0', 32)),
+           coalesce(x.digest, repeat('0', 32))) AS digest,
+       coalesce(d.row_count, 0) + coalesce(x.row_count, 0) AS row_count,
+       greatest(d.last_log_seq, x.last_log_seq) AS last_log_seq,
+       d.refreshed_at
+FROM projector.projection_digests d
+FULL JOIN (SELECT projection_id, tenant_id, projector.digest_sum(digest) AS digest,
+                  sum(row_count)::bigint AS row_count, max(last_log_seq) AS last_log_seq
+           FROM projector.projection_deltas WHERE digest IS NOT NULL
+           GROUP BY 1, 2) x USING (projection_id, tenant_id)
+JOIN projector.projections p USING (projection_id);
+COMMENT ON VIEW projector.digests IS 'the digest of each tenant''s read model';

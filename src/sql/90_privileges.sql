@@ -12,7 +12,9 @@ REVOKE ALL ON FUNCTION
     projector_outbox_stats, projector_worker_start, projector_worker_stop,
     projector_rebuild, projector_rebuild_all, projector_catch_up,
     projector_clear, projector_start_run, projector_cancel_run,
-    projector_wait, projector_wait_log, projector_blockers, projector_prune
+    projector_wait, projector_wait_log, projector_blockers, projector_prune,
+    projector_digest, projector_digest_all, projector_verify,
+    projector_preview, projector_explain
     FROM PUBLIC;
 
 -- A dump carries the data along, and the sequences that number it.
@@ -23,6 +25,7 @@ SELECT pg_catalog.pg_extension_config_dump('projector.projections_projection_id_
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_offsets', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_cursors', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_deltas', '');
+SELECT pg_catalog.pg_extension_config_dump('projector.projection_digests', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.apply_outbox', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_failures', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_failures_id_seq', '');

@@ -1,0 +1,19 @@
+/*
+ * model.h
+ *	  A read model as a whole.
+ */
+#ifndef PJ_MODEL_H
+#define PJ_MODEL_H
+
+#include "compat.h"
+
+#include "digest.h"
+#include "projection.h"
+
+extern void pj_model_digest(const PjProjection *projection, Datum tenant,
+							PjDigest *digest);
+extern void pj_model_refresh(const PjProjection *projection, Datum tenant,
+							 int64 log_seq);
+extern void pj_models_refresh_altered(void);
+
+#endif							/* PJ_MODEL_H */

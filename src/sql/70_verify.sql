@@ -1,0 +1,47 @@
+-- Proof.  All of these change nothing.
+
+-- The digest of a tenant's read model, from its rows.  For folds it is also
+-- kept up to date with every batch (projector.digests), and both must agree; for
+-- the others this is what is kept.  Tables: projection_digests.
+CREATE FUNCTION projector_digest(name text, tenant_id text) RETURNS text
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_digest';
+COMMENT ON FUNCTION projector_digest IS 'the digest of a tenant''s read model';
+
+-- One value for all projections of a tenant.  Tables: likewise.
+CREATE FUNCTION projector_digest_all(tenant_id text) RETURNS text
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_digest_all';
+COMMENT ON FUNCTION projector_digest_all IS
+    'the digest of all read models of a tenant';
+
+-- Replays what a projection has applied, compares the result with the read model
+-- and forgets it again: one row for each tenant, with some of the rows that
+-- differ.  Tables: none are changed.
+CREATE FUNCTION projector_verify(name text, tenant_id text DEFAULT NULL)
+RETURNS TABLE (tenant_id text, matches boolean, live_digest text,
+    rebuilt_digest text, differing_rows bigint, sample jsonb)
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_verify';
+COMMENT ON FUNCTION projector_verify IS
+    'compare a read model with what the log implies';
+
+-- Which rows would be others if the projection were altered like that and
+-- rebuilt.  Tables: none are changed.
+CREATE FUNCTION projector_preview(
+    name text, changes jsonb, tenant_id text, aggregate_id text DEFAULT NULL,
+    max_rows integer DEFAULT 100)
+RETURNS TABLE (key text, live jsonb, rebuilt jsonb)
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_preview';
+COMMENT ON FUNCTION projector_preview IS
+    'which rows a changed definition would change';
+
+-- The events that built one row, in order, and for folds the row after each.
+-- Tables: none are changed.
+CREATE FUNCTION projector_explain(name text, tenant_id text, key text)
+RETURNS TABLE (log_seq bigint, aggregate_id text, sequence_number bigint,
+    event_type text, recorded_at timestamptz, payload jsonb, state jsonb)
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_explain';
+COMMENT ON FUNCTION projector_explain IS 'the events that built one row';
