@@ -264,6 +264,8 @@ note_failed(PjBatch *batch, int i, ErrorData *error)
 	batch->apply->failed_at = pj_event_sequence(batch->events[i]);
 	if (batch->apply->on_error == PJ_ERROR_SKIPPED)
 	{
+		if (pj_failure_transient(error))
+			ReThrowError(error);	/* it is not the event's fault */
 		pj_failure_pass_over(batch->projection, batch->events[i], error);
 		outcome = PJ_PASS_OVER;
 	}

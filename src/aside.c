@@ -49,18 +49,23 @@
 #define OF_BUILD(alias) \
 	alias "projection_id = -$1 AND " alias "tenant_id = $2"
 
-/* Items of events that have been applied, or are queued, in the build. */
+/*
+ * Items of events that have been applied, or are queued, in the build; and
+ * those that had failed before, whose events it has not found.  (Both subqueries
+ * are looked up row by row: OFFSET keeps the planner from joining.)
+ */
 static PjStatement delete_items = {
 	.sql = "DELETE FROM projector.apply_outbox o"
-	" WHERE o.projection_id = $1 AND o.tenant_id = $2 AND (EXISTS"
+	" WHERE o.projection_id = $1 AND o.tenant_id = $2"
+	" AND (o.status IN ('failed', 'dead') AND o.log_seq <= $3 OR EXISTS"
 	" (SELECT FROM projector.projection_offsets a WHERE " OF_BUILD("a.")
 	" AND a.aggregate_id = o.aggregate_id"
-	" AND a.last_sequence_number >= o.sequence_number) OR EXISTS"
+	" AND a.last_sequence_number >= o.sequence_number OFFSET 0) OR EXISTS"
 	" (SELECT FROM projector.apply_outbox a WHERE " OF_BUILD("a.")
-	" AND a.log_seq = o.log_seq))",
+	" AND a.log_seq = o.log_seq OFFSET 0))",
 	.expect = SPI_OK_DELETE,
-	.nargs = 2,
-	.argtypes = {INT4OID, TEXTOID},
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, INT8OID},
 };
 
 #define TAKE_OVER(table) \
@@ -81,7 +86,7 @@ static PjStatement delete_offsets = {
 	.sql = "DELETE FROM projector.projection_offsets o"
 	" WHERE o.projection_id = $1 AND o.tenant_id = $2 AND NOT EXISTS"
 	" (SELECT FROM projector.projection_offsets a WHERE " OF_BUILD("a.")
-	" AND a.aggregate_id = o.aggregate_id)",
+	" AND a.aggregate_id = o.aggregate_id OFFSET 0)",
 	.expect = SPI_OK_DELETE,
 	.nargs = 2,
 	.argtypes = {INT4OID, TEXTOID},
@@ -122,10 +127,32 @@ static PjStatement forget[] = {
 	FORGET("projection_digests"),
 };
 
+/* Do rows of the table depend on other rows, of it or of other tables? */
+static bool
+has_shared_constraints(Relation target)
+{
+	List	   *indexes = RelationGetIndexList(target);
+	ListCell   *cell;
+	bool		found = RelationGetFKeyList(target) != NIL;
+
+	foreach(cell, indexes)
+	{
+		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
+
+		found = found || (!index->rd_index->indisprimary &&
+						  (index->rd_index->indisunique ||
+						   index->rd_index->indisexclusion));
+		index_close(index, AccessShareLock);
+	}
+	return found;
+}
+
 /*
  * Can the read model be built aside?  Not if it is cleared by a function of its
  * own, which may know of more than the target; nor if triggers change rows
- * before they are written, which they do not do in another table.
+ * before they are written, which they do not do in another table.  Where an
+ * event that fails is to be held or passed over, it must be found out which one
+ * it is while the target's own constraints are met.
  */
 bool
 pj_aside_possible(const PjProjection *projection)
@@ -136,7 +163,9 @@ pj_aside_possible(const PjProjection *projection)
 	if (!pj_is_fold(projection->kind) || projection->options.clear)
 		return false;
 	target = table_open(pj_target_oid(projection, 0), AccessShareLock);
-	possible = !pj_fold_has_triggers(target);
+	possible = !pj_fold_has_triggers(target) &&
+		(strcmp(projection->options.on_rebuild_error, "raise") == 0 ||
+		 !has_shared_constraints(target));
 	table_close(target, AccessShareLock);
 	return possible;
 }
@@ -202,7 +231,7 @@ make_table(Relation target, const PjRun *run)
 									 target->rd_rel->relam,
 									 CreateTupleDescCopy(RelationGetDescr(target)),
 									 NIL, RELKIND_RELATION,
-									 target->rd_rel->relpersistence, false,
+									 RELPERSISTENCE_PERMANENT, false,
 									 false, ONCOMMIT_NOOP, (Datum) 0, false,
 									 true, true, RelationGetRelid(target),
 									 NULL);
@@ -219,9 +248,9 @@ make_table(Relation target, const PjRun *run)
 	CommandCounterIncrement();
 }
 
-/* Do both have the same columns in the same places? */
+/* Have both the same columns in the same places? */
 static bool
-is_alike(TupleDesc a, TupleDesc b)
+have_same_columns(TupleDesc a, TupleDesc b)
 {
 	if (a->natts != b->natts)
 		return false;
@@ -238,6 +267,22 @@ is_alike(TupleDesc a, TupleDesc b)
 			return false;
 	}
 	return true;
+}
+
+/* Have both the same primary key? */
+static bool
+have_same_key(Relation a, Relation b)
+{
+	Relation	x = index_open(RelationGetPrimaryKeyIndex(a), AccessShareLock);
+	Relation	y = index_open(RelationGetPrimaryKeyIndex(b), AccessShareLock);
+	int			natts = x->rd_index->indnatts;
+	bool		same = natts == y->rd_index->indnatts &&
+	memcmp(x->rd_index->indkey.values, y->rd_index->indkey.values,
+		   sizeof(int16) * natts) == 0;
+
+	index_close(x, NoLock);
+	index_close(y, NoLock);
+	return same;
 }
 
 /* ---- the build ---- */
@@ -276,9 +321,13 @@ pj_aside_find(const PjProjection *projection, const PjRun *run,
 
 	/* whoever would alter it now waits until we are done */
 	target = table_open(pj_target_oid(projection, 0), RowExclusiveLock);
-	table = table_open(aside->aside, RowExclusiveLock);
-	alike = is_alike(RelationGetDescr(target), RelationGetDescr(table));
-	table_close(table, NoLock);
+	table = try_table_open(aside->aside, RowExclusiveLock);
+	alike = table != NULL &&
+		OidIsValid(RelationGetPrimaryKeyIndex(target)) &&
+		have_same_columns(RelationGetDescr(target), RelationGetDescr(table)) &&
+		have_same_key(target, table);
+	if (table)
+		table_close(table, NoLock);
 	table_close(target, NoLock);
 	return alike;
 }
@@ -290,7 +339,8 @@ pj_aside_find(const PjProjection *projection, const PjRun *run,
 void
 pj_aside_take_over(const PjProjection *projection, const PjRun *run)
 {
-	Datum		values[2] = {Int32GetDatum(projection->id), run->tenant};
+	Datum		values[3] = {Int32GetDatum(projection->id), run->tenant,
+	Int64GetDatum(run->until)};
 
 	pj_failure_rebuilt(projection, run->tenant, 0, run->until);
 	if (projection->log_ordered)

@@ -173,6 +173,8 @@ void
 pj_projection_changed(const PjProjection *projection,
 					  const PjDefinition *definition, PjProjection *changed)
 {
+	static uint64 changes = 0;
+
 	*changed = *projection;
 	changed->handler = definition->handler;
 	changed->fold = definition->fold;
@@ -188,5 +190,5 @@ pj_projection_changed(const PjProjection *projection,
 						  &changed->ntypes);
 	changed->options_json = definition->options;
 	pj_options_parse(definition->options, &changed->options);
-	changed->version = ~projection->version;
+	changed->version = PG_UINT64_MAX - changes++;
 }

@@ -277,5 +277,5 @@ pj_clear_tenants(const PjProjection *projection, Datum **tenants)
 
 	run_as_owner(&clearing, "", find_tenants);
 	*tenants = clearing.tenants;
-	return clearing.ntenants;
+	return pj_texts_unique(clearing.tenants, clearing.ntenants);
 }

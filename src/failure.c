@@ -148,7 +148,7 @@ static PjStatement unskip = {
 static PjStatement note_skips = {
 	.sql = "UPDATE projector.projections SET skips = EXISTS"
 	" (SELECT FROM projector.projection_failures f"
-	" WHERE f.projection_id = $1 AND " PJ_SKIP_DECIDED ")"
+	" WHERE f.projection_id IN ($1, -$1) AND " PJ_SKIP_DECIDED ")"
 	" WHERE projection_id = $1",
 	.expect = SPI_OK_UPDATE,
 	.nargs = 1,

@@ -10,7 +10,8 @@
  *
  * Rows are written one after the other, and it may happen that one gets a
  * unique value that another still has.  Then all rows that differ are removed
- * before the new ones are written.
+ * before the new ones are written; unless rows of other tables refer to them,
+ * which must not be disturbed: then it cannot be done.
  */
 #include "compat.h"
 
@@ -18,7 +19,7 @@
 #include "access/nbtree.h"
 #include "access/table.h"
 #include "access/tableam.h"
-#include "access/xact.h"
+#include "commands/trigger.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "utils/datum.h"
@@ -69,6 +70,27 @@ typedef struct Merge
 
 /* ---- reading ---- */
 
+/*
+ * Go to the next row of the tenant.  Others that are equal to it, as far as the
+ * index can tell, are passed over.
+ */
+static void
+advance(Merge *merge, Side *side)
+{
+	AttrNumber	tenant = merge->target.columns.tenant;
+	bool		isnull;
+
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		side->found = index_getnext_slot(side->scan, ForwardScanDirection,
+										 side->slot);
+	} while (side->found &&
+			 !pj_fold_same(&merge->target, tenant,
+						   slot_getattr(side->slot, tenant, &isnull),
+						   merge->target.tenant));
+}
+
 static void
 begin_side(Merge *merge, Side *side, Oid relid)
 {
@@ -83,16 +105,7 @@ begin_side(Merge *merge, Side *side, Oid relid)
 	pj_fold_key(side->index, merge->target.columns.tenant,
 				merge->target.tenant, &key);
 	index_rescan(side->scan, &key, 1, NULL, 0);
-	side->found = index_getnext_slot(side->scan, ForwardScanDirection,
-									 side->slot);
-}
-
-static void
-advance(Side *side)
-{
-	CHECK_FOR_INTERRUPTS();
-	side->found = index_getnext_slot(side->scan, ForwardScanDirection,
-									 side->slot);
+	advance(merge, side);
 }
 
 static void
@@ -242,9 +255,9 @@ merge_sides(Merge *merge)
 			add_row(merge, &merge->live,
 					merge->remove_only ? NULL : merge->built.slot);
 		if (order >= 0)
-			advance(&merge->live);
+			advance(merge, &merge->live);
 		if (order <= 0)
-			advance(&merge->built);
+			advance(merge, &merge->built);
 	}
 	if (merge->nrows > 0)
 		flush(merge);
@@ -295,6 +308,22 @@ merge_as_owner(void *arg)
 	return true;
 }
 
+/* Do rows of other tables refer to the target's? */
+static bool
+is_referred_to(const PjProjection *projection)
+{
+	Relation	target = table_open(pj_target_oid(projection, 0),
+									AccessShareLock);
+	TriggerDesc *triggers = target->trigdesc;
+	bool		found = false;
+
+	for (int i = 0; triggers && i < triggers->numtriggers; i++)
+		found = found ||
+			RI_FKey_trigger_type(triggers->triggers[i].tgfoid) == RI_TRIGGER_PK;
+	table_close(target, AccessShareLock);
+	return found;
+}
+
 /* Has one row met another that will not be there in the end? */
 static bool
 is_in_the_way(const ErrorData *error)
@@ -318,7 +347,7 @@ pj_fold_merge(const PjProjection *projection, Oid aside, const char *tenant)
 	merge->aside = aside;
 	merge->tenant = tenant;
 	error = pj_subtransaction(merge_as_owner, merge, &kept);
-	if (error && !is_in_the_way(error))
+	if (error && (!is_in_the_way(error) || is_referred_to(projection)))
 		ReThrowError(error);
 	if (error)
 	{

@@ -344,8 +344,10 @@ projector_requeue_dead(PG_FUNCTION_ARGS)
 		if (pair.projection == NULL)
 			continue;			/* somebody else has been faster */
 		pj_pair_look(&pair, pair.projection, pair.tenant);
+		if (pj_run_is_active(pair.projection, pair.tenant))
+			continue;			/* it knows what to do with them */
 		if (!requeue_item(&pair, event))
-			continue;			/* likewise */
+			continue;			/* somebody else has been faster */
 		pj_hint_at_commit(pair.tenant);
 		values[0] = CStringGetTextDatum(pair.projection->name);
 		values[1] = pj_event_tenant(event);

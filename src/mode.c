@@ -170,7 +170,7 @@ projector_set_mode(PG_FUNCTION_ARGS)
 								 projection->ordering);
 
 	pj_enter_internal(&saved);
-	if (mode && pj_mode(mode) == PJ_SHADOW)
+	if ((mode ? pj_mode(mode) : projection->mode) == PJ_SHADOW)
 		pj_run_refuse(projection, tenant);	/* it applies events */
 	if (tenant)
 		set_mode_for_tenant(projection, tenant, mode);

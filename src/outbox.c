@@ -66,6 +66,15 @@ static PjStatement select_blocked = {
 	.argtypes = {INT4OID, TEXTOID, TIMESTAMPTZOID},
 };
 
+static PjStatement select_any_dead = {
+	.sql = "SELECT FROM projector.apply_outbox WHERE projection_id = $1"
+	" AND tenant_id = $2 AND (held OR status IN ('failed', 'dead'))"
+	" AND status = 'dead' LIMIT 1",
+	.expect = SPI_OK_SELECT,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
 static PjStatement fail = {
 	.sql = "INSERT INTO projector.apply_outbox (projection_id, log_seq,"
 	" tenant_id, aggregate_id, sequence_number, event_type, status,"
@@ -324,6 +333,15 @@ pj_outbox_blocked(int32 projection_id, Datum tenant)
 	TimestampTzGetDatum(pj_now())};
 
 	return pj_execute(&select_blocked, values, NULL) > 0;
+}
+
+/* Does a pair have an item that is dead? */
+bool
+pj_outbox_has_dead(int32 projection_id, Datum tenant)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id), tenant};
+
+	return pj_execute(&select_any_dead, values, NULL) > 0;
 }
 
 /* Note what became of a trial of some claimed items. */

@@ -73,6 +73,7 @@ extern void pj_outbox_release(int32 projection_id, Datum tenant,
 							  Datum *aggregates, int n);
 extern int	pj_outbox_tenants(int32 projection_id, Datum **tenants,
 							  TimestampTz *next_due);
+extern bool pj_outbox_has_dead(int32 projection_id, Datum tenant);
 extern bool pj_outbox_blocked(int32 projection_id, Datum tenant);
 extern bool pj_outbox_astray(int32 projection_id, Datum tenant, int64 after,
 							 int64 upto, const PjEvent *events, int n,

@@ -196,7 +196,10 @@ rebuild_tenants(PjProjection *projection)
 		applied += rebuild_tenant(projection, all.tenants[i]);
 	for (int i = 0; i < nothers; i++)
 		if (!pj_text_among(others[i], all.tenants, all.count))
+		{
+			pj_run_refuse(projection, others[i]);
 			(void) pj_clear(projection, others[i], 0);
+		}
 	return applied;
 }
 
@@ -285,26 +288,19 @@ catch_up_tenant(PjProjection *projection, Datum tenant, int64 upto)
 												"projector catch-up",
 												ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = CurrentMemoryContext;
-	PjMode		mode;
 	int64		applied;
 	PjProgress	progress;
 
 	look_at_pair(&step.pair, projection, tenant);
 	bounds.tail = Min(pj_tail(pj_tail_wait), upto);
-
-	/* an order: whatever the mode, the log is read from the cursor on */
-	mode = step.pair.mode;
-	step.pair.mode = PJ_FOLLOW;
-	step.pair.paused = false;
 	do
 	{
 		MemoryContextSwitchTo(batch);
-		progress = pj_step(&step, &bounds);
+		progress = pj_step_ordered(&step, &bounds);
 		CHECK_FOR_INTERRUPTS();
 		MemoryContextSwitchTo(caller);
 		MemoryContextReset(batch);
 	} while (progress == PJ_MORE);
-	step.pair.mode = mode;
 	applied = step.counts.applied;
 	pj_step_save(&step);
 	MemoryContextDelete(batch);

@@ -18,6 +18,7 @@
 #include "utils/memutils.h"
 
 #include "offset.h"
+#include "outbox.h"
 #include "replay.h"
 
 /* Shadow is for trying; nothing is to be applied. */
@@ -91,6 +92,8 @@ apply_events(PjReplay *replay, PjEvent *events, int n)
 				errmsg("projection \"%s\" is being applied by another transaction",
 					   replay->pair->projection->name),
 				errhint("Try again."));
+	if (by_log && apply.passed < pj_event_log_seq(&events[n - 1]))
+		elog(ERROR, "events of a replay were left behind");
 	pj_apply_count(&apply, &replay->counts);
 }
 
@@ -162,11 +165,14 @@ pj_replay_end(PjPair *pair, int64 tail, const PjCounts *counts,
 			  const bytea *definition)
 {
 	/* one that had stopped goes on, unless that event is still to come */
-	if (pair->state == PJ_STOPPED && tail > pair->last_log_seq)
+	if (pair->state == PJ_STOPPED)
 		pair->state = PJ_REPLAYING;
 	pair->last_log_seq = Max(pair->last_log_seq, tail);
 	if (pj_pair_caught_up(pair))
 		pair->state = PJ_LIVE;
+	if (pair->projection->log_ordered &&
+		pj_outbox_has_dead(pair->projection->id, pair->tenant))
+		pair->state = PJ_STOPPED;
 	pj_cursor_save(pair, counts);
 	pj_cursor_set_definition(pair, definition);
 }

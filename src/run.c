@@ -1,7 +1,7 @@
 /*
  * run.c
- *	  Rebuilds and catch-ups in the background: projector_start_run() queues
- *	  them, workers do them, batch by batch, each in a transaction of its own.
+ *	  Rebuilds and catch-ups in the background: what workers do of them, batch
+ *	  by batch, each in a transaction of its own.
  *
  * While a run is at work its pair is not applied otherwise: its number is in
  * the pair's cursor, which everyone looks at under the pair's locks.  Appends
@@ -13,7 +13,7 @@
  * and the offsets; any worker that gets the pair's locks does its next batch.
  * So a run that was interrupted, however it was, goes on by itself.  Its steps:
  *
- *	1. It starts: the number goes into the cursor.  From then on nobody starts
+ *	1. It begins: the number goes into the cursor.  From then on nobody starts
  *	   to apply the pair's events.
  *	2. A rebuild is prepared, once those who had started have ended.  That is
  *	   rebuild.c's order: note the tail, settle what is queued, clear.  A fold
@@ -28,22 +28,16 @@
  */
 #include "compat.h"
 
-#include "access/xact.h"
-#include "catalog/pg_type.h"
-#include "fmgr.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "storage/lockdefs.h"
 #include "utils/builtins.h"
-#include "utils/tuplestore.h"
+#include "utils/guc.h"
 
 #include "active.h"
-#include "apply.h"
-#include "args.h"
 #include "aside.h"
 #include "clear.h"
-#include "context.h"
 #include "cursor.h"
+#include "deadline.h"
 #include "definition.h"
 #include "failure.h"
 #include "foldmerge.h"
@@ -60,10 +54,6 @@
 #include "step.h"
 #include "subxact.h"
 #include "tail.h"
-#include "wakeup.h"
-
-PG_FUNCTION_INFO_V1(projector_start_run);
-PG_FUNCTION_INFO_V1(projector_cancel_run);
 
 /* Projections whose flag "overrides" is out of date. */
 static PjStatement select_overridden = {
@@ -88,26 +78,21 @@ typedef struct Job
 
 /* ---- the steps of a run ---- */
 
-/* It starts: from now on nobody else applies the pair's events. */
+/* It begins: from now on nobody else applies the pair's events. */
 static void
-start(Job *job)
+begin_run(Job *job)
 {
 	PjRun	   *run = job->run;
 	PjPair	   *pair = &job->pair;
 
 	pj_refuse_shadow(pair);
 	run->since = run->rebuild ? 0 : pair->last_log_seq;
-	if (!run->rebuild)
-	{
-		run->settled = pj_tail(0);
-		if (run->until == 0)
-			run->until = pj_source_last_log_seq();
-	}
+	if (!run->rebuild && run->until == 0)
+		run->until = pj_source_last_log_seq();
 	run->total = pj_source_estimate(run->tenant, run->since,
 									run->until ? run->until : PG_INT64_MAX,
 									job->projection->event_types);
 	pj_run_start(run);
-	pj_run_save(run);
 	pj_cursor_set_run(pair, run->id);
 }
 
@@ -116,10 +101,24 @@ start(Job *job)
  * did may still have the lock; nobody else takes it any more for long.
  */
 static bool
-lock_alone(Job *job)
+lock_out_appends(Job *job)
 {
 	if (pj_lock_pair(job->projection->id, job->run->tenant, ExclusiveLock,
 					 false))
+		return true;
+	job->result = PJ_RUN_WAITS;
+	return false;
+}
+
+/*
+ * The settled tail, for a run that needs it up to a position.  While writers
+ * are in the way it is worth a little waiting, in other transactions.
+ */
+static bool
+find_tail(Job *job, int64 wanted, int64 *tail)
+{
+	*tail = pj_tail(0);
+	if (*tail >= wanted || job->run->age_ms > pj_tail_wait)
 		return true;
 	job->result = PJ_RUN_WAITS;
 	return false;
@@ -146,16 +145,20 @@ clear_in_place(Job *job)
  * later is queued.
  */
 static void
-prepare(Job *job)
+prepare_rebuild(Job *job)
 {
 	PjRun	   *run = job->run;
+	bool		by_log = job->projection->log_ordered;
+	int64		last = pj_source_last_log_seq();
+	int64		tail;
 
-	if (!lock_alone(job))
+	if (!find_tail(job, by_log ? last : 0, &tail) || !lock_out_appends(job))
 		return;
 	pj_clear_check(job->projection, false);
-	run->settled = Max(pj_tail(0), job->pair.last_log_seq);
-	run->until = job->projection->log_ordered ? run->settled :
-		pj_source_last_log_seq();
+	if (run->aside)
+		pj_aside_drop(run);		/* of an earlier try */
+	run->settled = Max(tail, job->pair.last_log_seq);
+	run->until = by_log ? run->settled : pj_source_last_log_seq();
 	run->aside = pj_aside_possible(job->projection);
 	run->processed = run->last_log_seq = run->last_sequence = 0;
 	run->last_aggregate = 0;
@@ -170,7 +173,7 @@ prepare(Job *job)
 
 /* It has come to its end. */
 static void
-end(Job *job, const char *state, const ErrorData *error)
+end_run(Job *job, const char *state, const ErrorData *error)
 {
 	pj_cursor_set_run(&job->pair, 0);
 	pj_run_end(job->run, state, error);
@@ -178,7 +181,7 @@ end(Job *job, const char *state, const ErrorData *error)
 	/* what has come meanwhile is still to be read */
 	if (pj_pair_reads_log(&job->pair))
 		pj_active_add(job->run->tenant, pj_source_last_log_seq());
-	job->result = PJ_RUN_ENDED;
+	job->result = PJ_RUN_MOVED;
 }
 
 /* All events have been read. */
@@ -187,10 +190,10 @@ finish_rebuild(Job *job, const PjProjection *aside)
 {
 	PjRun	   *run = job->run;
 
-	if (run->aside && !lock_alone(job))
-		return;
 	if (run->aside)
 	{
+		if (!lock_out_appends(job))
+			return;
 		pj_fold_merge(job->projection, aside->aside,
 					  TextDatumGetCString(run->tenant));
 		pj_aside_take_over(job->projection, run);
@@ -200,12 +203,12 @@ finish_rebuild(Job *job, const PjProjection *aside)
 	if (job->projection->options.digest && !pj_is_fold(job->projection->kind))
 		pj_model_refresh(job->projection, run->tenant, run->settled);
 	pj_replay_end(&job->pair, run->settled, &(PjCounts) {0}, run->definition);
-	end(job, "completed", NULL);
+	end_run(job, "completed", NULL);
 }
 
 /* The next events of a rebuild. */
 static void
-replay(Job *job)
+replay_events(Job *job)
 {
 	PjRun	   *run = job->run;
 	PjPair		pair = job->pair;
@@ -251,27 +254,28 @@ catch_up(Job *job)
 	PjStep		step = {.projection_id = job->projection->id,
 	.tenant = run->tenant,.pair = job->pair};
 	PjBounds	bounds = {.limit = PG_INT32_MAX,.upto = run->until,
-	.tail = Min(run->settled, run->until),.ordered = true};
-	PjMode		mode = job->pair.mode;
+	.ordered = true};
+	bool		settled = find_tail(job, run->until, &bounds.tail);
 	PjProgress	progress;
+	bool		worked;
 
-	step.pair.mode = PJ_FOLLOW;
-	step.pair.paused = false;
-	step.pair.run_id = 0;
-	progress = pj_step(&step, &bounds);
+	bounds.tail = Min(bounds.tail, run->until);
+	progress = pj_step_ordered(&step, &bounds);
+	worked = step.counts.applied + step.counts.failed > 0 || step.moved;
 	run->processed += step.counts.applied + step.counts.failed;
 	run->last_log_seq = step.pair.last_log_seq;
-	step.pair.mode = mode;
 	pj_step_save(&step);
-	if (step.busy && progress != PJ_MORE)
-	{
+	if (worked || progress == PJ_MORE)
+		job->result = PJ_RUN_MOVED;
+	else if (step.busy || !settled)
 		job->result = PJ_RUN_WAITS;
-		return;
-	}
-	pj_run_save(run);
-	if (progress != PJ_MORE)
-		end(job, "completed", NULL);
+	if (job->result == PJ_RUN_MOVED)
+		pj_run_save(run);
+	if (job->result == PJ_RUN_MOVED && !worked && progress != PJ_MORE)
+		end_run(job, "completed", NULL);
 }
+
+/* ---- a batch ---- */
 
 static bool
 do_batch(void *arg)
@@ -280,22 +284,43 @@ do_batch(void *arg)
 
 	job->result = PJ_RUN_MOVED;
 	if (!job->run->running)
-		start(job);
+		begin_run(job);
 	else if (!job->run->rebuild)
 		catch_up(job);
 	else if (!job->run->prepared)
-		prepare(job);
+		prepare_rebuild(job);
 	else
-		replay(job);
+		replay_events(job);
 	return job->result != PJ_RUN_WAITS;
 }
 
 /*
- * Take the locks of a run's pair, and look at both.  Returns false if somebody
- * else is at work on it, or it has ended.
+ * Somebody may have locked rows of the read model, and sit there.  A handler's
+ * code has its deadline; for the rest of a batch this is it.
  */
 static bool
-enter(Job *job)
+do_batch_without_hanging(void *arg)
+{
+	Job		   *job = arg;
+	int			level = NewGUCNestLevel();
+	char	   *limit = psprintf("%d", (int) Min(Max(job->projection->options.timeout / 1000, 1),
+												 PG_INT32_MAX));
+	bool		kept;
+
+	(void) set_config_option("lock_timeout", limit, PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+	kept = do_batch(arg);
+	AtEOXact_GUC(false, level);
+	return kept;
+}
+
+/*
+ * Take the locks of a run's pair, and look at both.  Returns false if somebody
+ * else is at work on it, or it has ended, or waits for another.  As for the
+ * order of the locks see pj_step_enter().
+ */
+static bool
+enter_run(Job *job)
 {
 	PjRun	   *run = job->run;
 	int32		id = run->projection_id;
@@ -304,9 +329,10 @@ enter(Job *job)
 		return false;
 	job->projection = pj_projection_by_id(id);
 	if (job->projection == NULL || job->projection->dormant ||
+		(!run->running && pj_run_depends(run)) ||
+		!pj_lock_driver(id, run->tenant, false) ||
 		!pj_lock_pair(id, run->tenant, job->projection->log_ordered ?
 					  ExclusiveLock : ShareLock, false) ||
-		!pj_lock_driver(id, run->tenant, false) ||
 		!pj_run_look(run->id, run))
 		return false;
 	pj_pair_look(&job->pair, job->projection, run->tenant);
@@ -318,11 +344,13 @@ enter(Job *job)
  * run has failed.
  */
 static void
-note_error(Job *job, const ErrorData *error)
+note_error(Job *job, ErrorData *error)
 {
 	/* the row is as it was before the batch */
 	if (!pj_run_look(job->run->id, job->run))
 		elog(ERROR, "run %lld is gone", (long long) job->run->id);
+	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+		error->message = pj_deadline_message();
 	ereport(WARNING,
 			errcode(error->sqlerrcode),
 			errmsg("run %lld of projection \"%s\" for tenant \"%s\": %s",
@@ -339,7 +367,7 @@ note_error(Job *job, const ErrorData *error)
 	if (job->run->aside)
 		pj_aside_drop(job->run);
 	pj_pair_look(&job->pair, job->projection, job->run->tenant);
-	end(job, "failed", error);
+	end_run(job, "failed", error);
 }
 
 /*
@@ -353,9 +381,10 @@ pj_run_batch(PjRun *run)
 	ErrorData  *error;
 	bool		kept;
 
-	if (!enter(&job))
+	if (!enter_run(&job))
 		return PJ_RUN_PASSED;
-	error = pj_subtransaction(do_batch, &job, &kept);
+	pj_deadline_begin(0);
+	error = pj_subtransaction(do_batch_without_hanging, &job, &kept);
 	if (error && !pj_failure_swallowed(error))
 		ReThrowError(error);
 	if (error)
@@ -425,180 +454,4 @@ pj_runs_settle(void)
 		if (projection && !projection->dormant)
 			pj_registry_note_overrides(projection, false);
 	}
-}
-
-/* ---- starting ---- */
-
-typedef struct Order
-{
-	bool		rebuild;
-	Datum		tenant;			/* 0 for all */
-	int64		until;			/* 0 for the log's end */
-	const char *by;
-	ReturnSetInfo *result;
-} Order;
-
-static void
-queue_run(const Order *order, PjProjection *projection, Datum tenant)
-{
-	PjRun		run = {.projection_id = projection->id,.tenant = tenant,
-	.rebuild = order->rebuild,.until = order->until};
-	PjPair		pair;
-	Datum		value;
-	bool		isnull = false;
-	int64		id;
-
-	pj_pair_look(&pair, projection, tenant);
-	pj_refuse_shadow(&pair);
-	id = pj_run_insert(&run, order->by);
-	if (id == 0)
-		pj_run_refuse(projection, tenant);
-	value = Int64GetDatum(id);
-	tuplestore_putvalues(order->result->setResult, order->result->setDesc,
-						 &value, &isnull);
-}
-
-/* Queue the runs of a projection. */
-static void
-queue_runs(const Order *order, const char *name)
-{
-	PjProjection *projection = pj_projection_own(name, ExclusiveLock);
-	PjTenants	all;
-	Datum	   *others = NULL;
-	int			nothers = 0;
-	PjContext	saved;
-
-	pj_refuse_dormant(projection);
-	if (order->rebuild)
-		pj_clear_check(projection, false);
-	if (order->rebuild && !order->tenant)
-		nothers = pj_clear_tenants(projection, &others);
-	pj_enter_internal(&saved);
-	if (order->tenant)
-		queue_run(order, projection, order->tenant);
-	else
-	{
-		pj_source_tenants(&all);
-		for (int i = 0; i < all.count; i++)
-			queue_run(order, projection, all.tenants[i]);
-
-		/* those that are in the read model alone */
-		for (int i = 0; i < nothers; i++)
-			if (!pj_text_among(others[i], all.tenants, all.count))
-				queue_run(order, projection, others[i]);
-	}
-
-	/* appends must look who has a run */
-	pj_registry_note_overrides(projection, false);
-	pj_leave_internal(&saved);
-}
-
-/* All projections the caller may look after, in the order of "depends_on". */
-static void
-queue_all(const Order *order)
-{
-	PjProjection **projections;
-	int			n = pj_projections_in_order(&projections);
-
-	for (int i = 0; i < n; i++)
-		if (pj_projection_is_own(projections[i]))
-			queue_runs(order, projections[i]->name);
-}
-
-/* See the install script. */
-Datum
-projector_start_run(PG_FUNCTION_ARGS)
-{
-	static const char *const modes[] = {"catch_up", "rebuild", NULL};
-	Datum		name = pj_optional_text(fcinfo, 0, "name");
-	const char *mode = pj_choose(pj_required_name(fcinfo, 1, "mode"), modes,
-								 "mode of a run");
-	Order		order = {
-		.rebuild = strcmp(mode, "rebuild") == 0,
-		.tenant = pj_optional_text(fcinfo, 2, "tenant_id"),
-		.by = GetUserNameFromId(GetUserId(), false),
-		.result = (ReturnSetInfo *) fcinfo->resultinfo,
-	};
-
-	if (!PG_ARGISNULL(3))
-		order.until = PG_GETARG_INT64(3);
-	if (!PG_ARGISNULL(3) && order.rebuild)
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("a rebuild goes to the end of the log"),
-				errhint("until_log_seq is for mode \"catch_up\"."));
-	if (!PG_ARGISNULL(3) && order.until < 1)
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("until_log_seq must be positive"));
-	pj_require_read_committed("projector_start_run");
-	pj_refuse_in_user_code("projector_start_run");
-	pj_wake_at_commit();
-	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
-	if (name)
-		queue_runs(&order, TextDatumGetCString(name));
-	else
-		queue_all(&order);
-
-	PG_RETURN_NULL();
-}
-
-/* ---- cancelling ---- */
-
-/*
- * The projection of a run, locked, for those who may look after it.  An error
- * if there is no such run; NULL if it has ended.
- */
-static PjProjection *
-lock_run(int64 id, PjRun *run)
-{
-	PjProjection *projection;
-	PjContext	saved;
-	bool		active;
-	int32		projection_id;
-
-	pj_enter_internal(&saved);
-	projection_id = pj_run_projection(id);
-	active = projection_id != 0 && pj_run_look(id, run);
-	pj_leave_internal(&saved);
-	projection = projection_id ? pj_projection_by_id(projection_id) : NULL;
-	if (projection == NULL)
-		ereport(ERROR,
-				errcode(ERRCODE_UNDEFINED_OBJECT),
-				errmsg("run %lld does not exist", (long long) id),
-				errhint("The runs are listed in projector.runs."));
-	projection = pj_projection_own(projection->name, ShareLock);
-	return active ? projection : NULL;
-}
-
-/* See the install script. */
-Datum
-projector_cancel_run(PG_FUNCTION_ARGS)
-{
-	int64		id = DatumGetInt64(pj_required(fcinfo, 0, "run_id"));
-	char	   *why = psprintf("cancelled by %s",
-							   GetUserNameFromId(GetUserId(), false));
-	PjProjection *projection;
-	PjRun		run;
-	PjContext	saved;
-	bool		active;
-
-	pj_require_read_committed("projector_cancel_run");
-	pj_refuse_in_user_code("projector_cancel_run");
-	projection = lock_run(id, &run);
-	if (projection == NULL)
-		PG_RETURN_BOOL(false);
-
-	/* its batch, if a worker is at one, is waited for */
-	pj_lock_pair(projection->id, run.tenant, ShareLock, true);
-	pj_lock_driver(projection->id, run.tenant, true);
-	pj_wake_at_commit();
-	pj_hint_at_commit(run.tenant);
-	pj_enter_internal(&saved);
-	active = pj_run_look(id, &run);
-	if (active)
-		pj_run_abandon(&run, why);
-	pj_leave_internal(&saved);
-
-	PG_RETURN_BOOL(active);
 }

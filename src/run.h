@@ -16,8 +16,7 @@ typedef enum PjRunResult
 	PJ_RUN_PASSED,				/* nothing: somebody else is at it */
 	PJ_RUN_WAITS,				/* nothing: somebody is in the way */
 	PJ_RUN_ERRED,				/* nothing: it is to be tried again later */
-	PJ_RUN_MOVED,				/* there is more to do */
-	PJ_RUN_ENDED
+	PJ_RUN_MOVED				/* something; it may have come to its end */
 } PjRunResult;
 
 extern PjRunResult pj_run_batch(PjRun *run);

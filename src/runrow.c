@@ -26,7 +26,8 @@ PG_FUNCTION_INFO_V1(projector_runs_check_state);
 	" r.state = 'running', r.attempt_count, r.since_log_seq, r.until_log_seq," \
 	" r.total_events, r.prepared, r.built_aside, r.settled_log_seq," \
 	" r.processed_events, r.last_log_seq, r.last_aggregate_id," \
-	" r.last_sequence_number, r.definition_hash "
+	" r.last_sequence_number, r.definition_hash," \
+	" (extract(epoch FROM clock_timestamp() - r.started_at) * 1000)::bigint "
 
 #define ACTIVE "r.state IN ('queued', 'running')"
 
@@ -49,22 +50,26 @@ static PjStatement select_one = {
 	.argtypes = {INT8OID},
 };
 
-/*
- * Those that can be worked on: first those that have begun.  One that depends
- * on another, of the same tenant, waits for its end.
- */
-static PjStatement select_due = {
+/* The next active ones: first those that have begun, then the others. */
+static PjStatement select_next = {
 	.sql = "SELECT" RUN_COLUMNS "FROM projector.projection_runs r"
-	" WHERE " ACTIVE " AND (r.state = 'running' OR NOT EXISTS"
-	" (SELECT FROM projector.projections p"
-	" JOIN projector.projections d ON p.options->'depends_on' ? d.name"
-	" JOIN projector.projection_runs o ON o.projection_id = d.projection_id"
-	" AND o.tenant_id = r.tenant_id AND o.state IN ('queued', 'running')"
-	" WHERE p.projection_id = r.projection_id))"
-	" ORDER BY r.state DESC, r.id LIMIT $1",
+	" WHERE " ACTIVE " AND (r.state, -r.id) < ($2, -$3)"
+	" ORDER BY r.state DESC, -r.id DESC LIMIT $1",
 	.expect = SPI_OK_SELECT,
-	.nargs = 1,
-	.argtypes = {INT4OID},
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, INT8OID},
+};
+
+/* Is a run of another projection active that this one depends on? */
+static PjStatement select_dependency = {
+	.sql = "SELECT FROM projector.projections p"
+	" JOIN projector.projections d ON p.options->'depends_on' ? d.name"
+	" CROSS JOIN LATERAL (SELECT FROM projector.projection_runs r"
+	" WHERE r.projection_id = d.projection_id AND r.tenant_id = $2 AND " ACTIVE
+	" LIMIT 1) r WHERE p.projection_id = $1",
+	.expect = SPI_OK_SELECT,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
 };
 
 static PjStatement select_projection = {
@@ -134,20 +139,21 @@ projector_runs_check_state(PG_FUNCTION_ARGS)
 			   *after;
 
 	if (!CALLED_AS_TRIGGER(fcinfo) ||
-		!TRIGGER_FIRED_BY_UPDATE(trigdata->tg_event))
+		!TRIGGER_FIRED_BY_UPDATE(trigdata->tg_event) ||
+		!TRIGGER_FIRED_FOR_ROW(trigdata->tg_event) ||
+		!TRIGGER_FIRED_BEFORE(trigdata->tg_event))
 		elog(ERROR, "runs_check_state: not called as a trigger");
 	desc = RelationGetDescr(trigdata->tg_relation);
 	column = SPI_fnumber(desc, "state");
 	before = SPI_getvalue(trigdata->tg_trigtuple, desc, column);
 	after = SPI_getvalue(trigdata->tg_newtuple, desc, column);
-	if (strcmp(before, after) != 0 &&
-		(after == NULL || strcmp(after, "queued") == 0 ||
+	if (before != NULL && after != NULL && strcmp(before, after) != 0 &&
+		(strcmp(after, "queued") == 0 ||
 		 (strcmp(before, "queued") == 0 && strcmp(after, "completed") == 0) ||
 		 (strcmp(before, "queued") != 0 && strcmp(before, "running") != 0)))
 		ereport(ERROR,
 				errcode(ERRCODE_CHECK_VIOLATION),
-				errmsg("a run that is %s cannot become %s", before,
-					   after ? after : "null"),
+				errmsg("a run that is %s cannot become %s", before, after),
 				errdetail("A run is queued, then running, then completed, failed or cancelled."));
 	return PointerGetDatum(trigdata->tg_newtuple);
 }
@@ -203,6 +209,7 @@ read_run(int row, PjRun *run)
 	run->last_aggregate = text_column(row, 15);
 	run->last_sequence = int8_column(row, 16);
 	run->definition = (bytea *) DatumGetPointer(text_column(row, 17));
+	run->age_ms = int8_column(row, 18);
 }
 
 static int
@@ -212,6 +219,16 @@ read_runs(int n, PjRun **runs)
 	for (int i = 0; i < n; i++)
 		read_run(i, &(*runs)[i]);
 	return n;
+}
+
+/* The active runs of a projection, of one tenant or (0) all. */
+static int
+active_runs(const PjProjection *projection, Datum tenant, PjRun **runs)
+{
+	Datum		values[2] = {Int32GetDatum(projection->id), tenant};
+
+	return read_runs(pj_execute(&select_active, values, tenant ? NULL : " n"),
+					 runs);
 }
 
 /* Find a run, if it is active. */
@@ -238,23 +255,37 @@ pj_run_projection(int64 id)
 	return DatumGetInt32(pj_result(0, 1, &isnull));
 }
 
-/* The active runs that a worker can go on with, the first ones first. */
+/*
+ * The active runs behind another, or from the start if "after" is NULL: first
+ * those that have begun.
+ */
 int
-pj_runs_due(int limit, PjRun **runs)
+pj_runs_next(const PjRun *after, int limit, PjRun **runs)
 {
-	Datum		values[1] = {Int32GetDatum(limit)};
+	Datum		values[3] = {Int32GetDatum(limit),
+		CStringGetTextDatum(after == NULL ? "z" :
+							after->running ? "running" : "queued"),
+	Int64GetDatum(after ? after->id : 0)};
 
-	return read_runs(pj_execute(&select_due, values, NULL), runs);
+	return read_runs(pj_execute(&select_next, values, NULL), runs);
 }
 
-/* The active runs of a projection, of one tenant or (0) all. */
-static int
-active_runs(const PjProjection *projection, Datum tenant, PjRun **runs)
+/* Must a run wait for one that it depends on, of the same tenant? */
+bool
+pj_run_depends(const PjRun *run)
 {
-	Datum		values[2] = {Int32GetDatum(projection->id), tenant};
+	Datum		values[2] = {Int32GetDatum(run->projection_id), run->tenant};
 
-	return read_runs(pj_execute(&select_active, values, tenant ? NULL : " n"),
-					 runs);
+	return pj_execute(&select_dependency, values, NULL) > 0;
+}
+
+/* Is there an active run of a projection and tenant? */
+bool
+pj_run_is_active(const PjProjection *projection, Datum tenant)
+{
+	PjRun	   *runs;
+
+	return active_runs(projection, tenant, &runs) > 0;
 }
 
 int

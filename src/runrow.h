@@ -18,6 +18,7 @@ typedef struct PjRun
 	bool		rebuild;		/* or else a catch-up */
 	bool		running;		/* or else queued */
 	int			attempts;		/* that its next batch has had */
+	int64		age_ms;			/* since it started */
 
 	/* set when it starts */
 	int64		since;			/* events after this one … */
@@ -40,7 +41,9 @@ typedef struct PjRun
 extern int64 pj_run_insert(const PjRun *run, const char *requested_by);
 extern bool pj_run_look(int64 id, PjRun *run);
 extern int32 pj_run_projection(int64 id);
-extern int	pj_runs_due(int limit, PjRun **runs);
+extern int	pj_runs_next(const PjRun *after, int limit, PjRun **runs);
+extern bool pj_run_depends(const PjRun *run);
+extern bool pj_run_is_active(const PjProjection *projection, Datum tenant);
 extern int	pj_runs_of(const PjProjection *projection, PjRun **runs);
 extern void pj_run_refuse(const PjProjection *projection, Datum tenant);
 extern void pj_run_start(const PjRun *run);

@@ -127,6 +127,20 @@ compare_texts(const void *a, const void *b)
 	return pj_text_compare(*(const Datum *) a, *(const Datum *) b);
 }
 
+/* Put texts into bytewise order, each once; returns how many are left. */
+int
+pj_texts_unique(Datum *texts, int n)
+{
+	int			kept = 0;
+
+	if (n > 1)
+		qsort(texts, n, sizeof(Datum), compare_texts);
+	for (int i = 0; i < n; i++)
+		if (kept == 0 || !pj_text_equal(texts[kept - 1], texts[i]))
+			texts[kept++] = texts[i];
+	return kept;
+}
+
 /* Is a text among others, which are in bytewise order? */
 bool
 pj_text_among(Datum value, const Datum *sorted, int n)

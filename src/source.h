@@ -105,6 +105,7 @@ typedef enum PjKnown
 
 extern bool pj_text_equal(Datum a, Datum b);
 extern int	pj_text_compare(Datum a, Datum b);
+extern int	pj_texts_unique(Datum *texts, int n);
 extern bool pj_text_among(Datum value, const Datum *sorted, int n);
 extern void pj_events_sort(PjEvent *events, int n);
 extern void pj_events_sort_by_log(PjEvent *events, int n);

@@ -48,7 +48,7 @@ static void
 note_result(PjStep *step, const PjApply *apply)
 {
 	pj_apply_count(apply, &step->counts);
-	step->busy = apply->busy || apply->conflict;
+	step->busy = step->busy || apply->busy || apply->conflict;
 }
 
 /* Read the log up to "bound", aggregate by aggregate. */
@@ -247,7 +247,9 @@ read_queue(PjStep *step, const PjBounds *bounds, int limit)
 
 /*
  * Take the locks of a pair and look how it is run.  Returns false if somebody
- * else is at work on it, or there is nothing to do for us.
+ * else is at work on it, or there is nothing to do for us.  The driver lock
+ * comes first: who does not get it must not stand in the way of who has it, and
+ * since nobody waits here the order does not matter otherwise.
  */
 bool
 pj_step_enter(PjStep *step)
@@ -260,10 +262,10 @@ pj_step_enter(PjStep *step)
 		return false;
 	projection = pj_projection_by_id(step->projection_id);
 	if (projection == NULL ||
+		!pj_lock_driver(projection->id, step->tenant, false) ||
 		!pj_lock_pair(projection->id, step->tenant,
 					  projection->log_ordered ? ExclusiveLock : ShareLock,
-					  false) ||
-		!pj_lock_driver(projection->id, step->tenant, false))
+					  false))
 		return false;
 
 	pj_pair_look(pair, projection, step->tenant);
@@ -299,6 +301,27 @@ pj_step(PjStep *step, const PjBounds *bounds)
 	if (progress == PJ_IDLE && pair->mode == PJ_FOLLOW)
 		return read_log(step, bounds->tail, limit);
 	return pair->mode == PJ_FOLLOW ? PJ_MORE : progress;
+}
+
+/*
+ * Likewise by order: whatever the mode and the pauses, items are applied and the
+ * log is read from the cursor on.
+ */
+PjProgress
+pj_step_ordered(PjStep *step, const PjBounds *bounds)
+{
+	PjPair		as_is = step->pair;
+	PjProgress	progress;
+
+	Assert(bounds->ordered);
+	step->pair.mode = PJ_FOLLOW;
+	step->pair.paused = false;
+	step->pair.run_id = 0;
+	progress = pj_step(step, bounds);
+	step->pair.mode = as_is.mode;
+	step->pair.paused = as_is.paused;
+	step->pair.run_id = as_is.run_id;
+	return progress;
 }
 
 /* Write back what has changed. */

@@ -51,6 +51,7 @@ typedef struct PjBounds
 
 extern bool pj_step_enter(PjStep *step);
 extern PjProgress pj_step(PjStep *step, const PjBounds *bounds);
+extern PjProgress pj_step_ordered(PjStep *step, const PjBounds *bounds);
 extern void pj_step_save(PjStep *step);
 
 #endif							/* PJ_STEP_H */

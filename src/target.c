@@ -328,18 +328,29 @@ qualified_name(Oid relid)
 									  get_rel_name(relid));
 }
 
+/*
+ * Is it tenant $1's row?  To the column's collation, or type, other tenants may
+ * be equal to it, but they are others.
+ */
+static char *
+of_tenant(Oid relid)
+{
+	return psprintf("t.tenant_id = $1::%s AND t.tenant_id::pg_catalog.text"
+					" COLLATE pg_catalog.\"C\" = $1",
+					column_type(relid, "tenant_id"));
+}
+
 /* Removes the rows of tenant $1, or of its aggregate $2. */
 char *
 pj_target_delete_query(Oid relid, bool aggregate)
 {
 	char	   *key = aggregate ? key_column(relid) : NULL;
-	char	   *of_tenant = psprintf("DELETE FROM %s WHERE tenant_id = $1::%s",
-									 qualified_name(relid),
-									 column_type(relid, "tenant_id"));
+	char	   *all = psprintf("DELETE FROM %s t WHERE %s",
+							   qualified_name(relid), of_tenant(relid));
 
 	if (!aggregate)
-		return of_tenant;
-	return psprintf("%s AND %s = $2::%s", of_tenant, quote_identifier(key),
+		return all;
+	return psprintf("%s AND t.%s = $2::%s", all, quote_identifier(key),
 					column_type(relid, key));
 }
 
@@ -347,8 +358,8 @@ pj_target_delete_query(Oid relid, bool aggregate)
 char *
 pj_target_rows_query(Oid relid)
 {
-	return psprintf("SELECT * FROM %s WHERE tenant_id = $1::%s",
-					qualified_name(relid), column_type(relid, "tenant_id"));
+	return psprintf("SELECT * FROM %s t WHERE %s", qualified_name(relid),
+					of_tenant(relid));
 }
 
 /* A list of columns, each with the table's alias t. */
@@ -398,8 +409,8 @@ pj_target_images_query(Oid relid, const PjProjection *projection,
 	name = key ? psprintf("ROW(%s)::text", column_list(rel, key, NULL)) :
 		psprintf("%s || row_number() OVER (PARTITION BY %s)", row, row);
 	query = psprintf("SELECT %s AS key, %s AS image, to_jsonb(t) AS js"
-					 " FROM %s t WHERE t.tenant_id = $1::%s%s", name, row,
-					 qualified_name(relid), column_type(relid, "tenant_id"),
+					 " FROM %s t WHERE %s%s", name, row,
+					 qualified_name(relid), of_tenant(relid),
 					 key_of_one ? psprintf(" AND t.%s = $2::%s",
 										   quote_identifier(key_of_one),
 										   column_type(relid, key_of_one)) : "");
@@ -411,6 +422,6 @@ pj_target_images_query(Oid relid, const PjProjection *projection,
 char *
 pj_target_tenants_query(Oid relid)
 {
-	return psprintf("SELECT DISTINCT tenant_id::text FROM %s"
+	return psprintf("SELECT DISTINCT tenant_id::text COLLATE \"C\" FROM %s"
 					" WHERE tenant_id IS NOT NULL", qualified_name(relid));
 }

@@ -77,8 +77,11 @@ PG_FUNCTION_INFO_V1(projector_worker_stop);
 /* So many pairs are looked at in one transaction: each takes locks. */
 #define MAX_PAIRS			64
 
-/* So many runs are looked at, until one is found that nobody is working on. */
+/* So many runs are tried, until one is found that nobody is working on. */
 #define MAX_RUNS			32
+
+/* How long one that has to wait for somebody is left alone. */
+#define RUN_WAITS_MS		200
 
 /* So many cursors are made at a time, for the same reason. */
 #define MAX_NEW_CURSORS		64
@@ -195,9 +198,9 @@ is_penalized(int32 projection_id, Datum tenant)
 	return false;
 }
 
-/* Leave alone what we have been working on when an error happened. */
+/* Leave alone for a while what we have been working on. */
 static void
-penalize_current(void)
+penalize_current(int ms)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	MemoryContext caller = MemoryContextSwitchTo(work.penalty_context);
@@ -219,7 +222,7 @@ penalize_current(void)
 
 		penalty->projection_id = work.current->projection_id;
 		penalty->tenant = PointerGetDatum(DatumGetTextPCopy(work.current->tenant));
-		penalty->until = TimestampTzPlusMilliseconds(now, PENALTY_MS);
+		penalty->until = TimestampTzPlusMilliseconds(now, ms);
 		work.penalties = lappend(work.penalties, penalty);
 	}
 	MemoryContextSwitchTo(caller);
@@ -392,7 +395,8 @@ work_on_next(void)
 
 		/* a failed event must be tried again at its time: find out when */
 		work.rescan = work.rescan || progress == PJ_MORE || step->counts.failed > 0;
-		if (step->busy)
+		if (step->busy || (pj_pair_behind(&step->pair) &&
+						   step->pair.own_handover && progress != PJ_MORE))
 			poll_soon();
 		pj_step_save(step);
 	}
@@ -430,12 +434,20 @@ work_on_run(PjRun *run)
 									(long long) run->id, run->projection_id,
 									TextDatumGetCString(run->tenant)));
 	result = pj_run_batch(run);
-	if (result == PJ_RUN_ERRED)
-		penalize_current();
-	if (result == PJ_RUN_WAITS || result == PJ_RUN_PASSED)
+	switch (result)
 	{
-		poll_soon();
-		return false;
+		case PJ_RUN_PASSED:
+			poll_soon();
+			return false;
+		case PJ_RUN_WAITS:
+			penalize_current(RUN_WAITS_MS);
+			poll_soon();
+			return false;
+		case PJ_RUN_ERRED:
+			penalize_current(PENALTY_MS);
+			break;
+		case PJ_RUN_MOVED:
+			break;
 	}
 	work.rescan = true;
 	return true;
@@ -446,12 +458,22 @@ static bool
 work_on_runs(void)
 {
 	PjRun	   *runs;
-	int			n = pj_runs_due(MAX_RUNS, &runs);
+	PjRun	   *after = NULL;
+	int			tried = 0;
+	int			n;
 
-	for (int i = 0; i < n; i++)
-		if (!is_penalized(runs[i].projection_id, runs[i].tenant) &&
-			work_on_run(&runs[i]))
-			return true;
+	while (tried < MAX_RUNS && (n = pj_runs_next(after, MAX_RUNS, &runs)) > 0)
+	{
+		for (int i = 0; i < n && tried < MAX_RUNS; i++)
+		{
+			if (is_penalized(runs[i].projection_id, runs[i].tenant))
+				continue;
+			tried++;
+			if (work_on_run(&runs[i]))
+				return true;
+		}
+		after = &runs[n - 1];
+	}
 	return false;
 }
 
@@ -617,7 +639,7 @@ recover(void)
 	RESUME_INTERRUPTS();
 
 	/* the others go on, or one that always fails would be all there is */
-	penalize_current();
+	penalize_current(PENALTY_MS);
 	work.rescan = work.current != NULL;
 	if (work.current == NULL)
 	{

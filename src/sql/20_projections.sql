@@ -234,7 +234,7 @@ CREATE TABLE projector.projection_runs (
     projection_id        integer NOT NULL,
     tenant_id            text COLLATE "C" NOT NULL,
     mode                 text NOT NULL CHECK (mode IN ('catch_up', 'rebuild')),
-    state                text NOT NULL DEFAULT 'queued' CHECK (state IN
+    state                text COLLATE "C" NOT NULL DEFAULT 'queued' CHECK (state IN
         ('queued', 'running', 'completed', 'failed', 'cancelled')),
     since_log_seq        bigint,
     until_log_seq        bigint,
@@ -275,6 +275,8 @@ COMMENT ON COLUMN projector.projection_runs.attempt_count IS
     'how often its next batch has met an error that may go away by itself';
 CREATE UNIQUE INDEX projection_runs_active_idx ON projector.projection_runs
     (projection_id, tenant_id) WHERE state IN ('queued', 'running');
+CREATE INDEX projection_runs_next_idx ON projector.projection_runs
+    (state, (-id)) WHERE state IN ('queued', 'running');
 CREATE INDEX projection_runs_finished_idx ON projector.projection_runs
     (finished_at) WHERE finished_at IS NOT NULL;
 

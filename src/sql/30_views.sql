@@ -64,8 +64,9 @@ SELECT run_id, projection_name, tenant_id, mode, state, processed_events,
        last_log_seq, started_at
 FROM (SELECT r.id AS run_id, p.name AS projection_name, r.tenant_id, r.mode,
              r.state, r.processed_events,
-             greatest(r.total_events, r.processed_events) AS total_events,
-             r.last_log_seq, r.started_at,
+             CASE WHEN r.total_events IS NOT NULL
+                  THEN greatest(r.total_events, r.processed_events)
+             END AS total_events, r.last_log_seq, r.started_at,
              r.processed_events / nullif(extract(epoch FROM
                  clock_timestamp() - r.started_at), 0)::float8 AS rate
       FROM projector.projection_runs r

@@ -115,6 +115,10 @@ BEGIN
         what := 'something waits';
     ELSIF what IS NULL AND EXISTS (SELECT FROM projector.failures WHERE projection_name = m.name AND resolved_at IS NULL) THEN
         what := 'an open failure';
+    ELSIF what IS NULL AND m.kind IN ('fold', 'columns', 'lanes') THEN
+        SELECT string_agg(format('digest %s of %s should be %s', d.digest, t, projector_digest(m.name, t)), '; ') INTO what
+        FROM unnest('{t0,t1}'::text[]) t LEFT JOIN projector.digests d ON d.projection_name = m.name AND d.tenant_id = t
+        WHERE coalesce(d.digest, repeat('0', 32)) <> projector_digest(m.name, t);
     END IF;
     IF what IS NOT NULL THEN
         INSERT INTO wrong VALUES (history, m.name, m.kind, m.mode, stage, what);
@@ -233,6 +237,13 @@ BEGIN
         END LOOP;
         FOR m IN SELECT * FROM made ORDER BY name LOOP
             CALL compare(history, m, 'live');
+        END LOOP;
+        COMMIT;
+
+        -- proved
+        FOR m IN SELECT * FROM made ORDER BY name LOOP
+            INSERT INTO wrong SELECT history, m.name, m.kind, m.mode, 'verify', v.tenant_id || ': ' || coalesce(v.sample::text, 'digests')
+                FROM projector_verify(m.name) v WHERE NOT v.matches OR v.live_digest <> v.rebuilt_digest;
         END LOOP;
         COMMIT;
 
