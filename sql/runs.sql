@@ -91,7 +91,7 @@ SELECT projection_name, tenant_id, mode, state, since_log_seq, until_log_seq, to
     error_code, error_message, error_context, requested_by = current_user, queued_at <= clock_timestamp(), started_at, finished_at
 FROM projector.runs ORDER BY id;
 -- total, percent, rate and time left are not known before it has begun
--- DEFECT: the total is shown as 0
+-- of a queued one the total is not known
 \pset null (null)
 SELECT projection_name, tenant_id, mode, state, processed_events, total_events, percent, events_per_second, time_left, last_log_seq, started_at
 FROM projector.progress;
@@ -115,7 +115,7 @@ SELECT cancel_all();
 SELECT count(*) FROM projector_start_run('fold', 'catch_up');
 TABLE active;
 SELECT cancel_all();
--- DEFECT: a tenant that is in two of the targets is queued twice, so that a run is in its own way
+-- a tenant that is in two of the targets is queued once
 INSERT INTO parents VALUES ('ghost', 'town');
 INSERT INTO children VALUES ('ghost', 'town', 1);
 SELECT try($$SELECT projector_start_run('handler')$$);
@@ -306,12 +306,12 @@ SELECT in_use(c) FROM unnest(ARRAY[
 SELECT options FROM projector.projections WHERE name = 'handler';
 TABLE active;
 SELECT cancel_all();
--- DEFECT: a tenant that is in the read model only is cleared although it has a run
+-- nor for a tenant that is in the read model only
 SELECT count(*) FROM projector_start_run('fold', tenant_id => 'ghost');
 SELECT in_use($$projector_rebuild('fold')$$);
 SELECT count(*) FROM by_fold WHERE tenant_id = 'ghost';
 SELECT cancel_all();
--- DEFECT: shadow by taking away a tenant's own mode
+-- nor by taking away a tenant's own mode
 SELECT projector_set_mode('fold', 'async', 'acme');
 SELECT projector_set_mode('fold', 'shadow');
 SELECT count(*) FROM projector_start_run('fold', tenant_id => 'acme');
@@ -470,7 +470,7 @@ SELECT projector_drop('statement');
 SELECT count(*) FROM projector.projection_runs;
 SELECT count(*) FROM projector.projection_cursors;
 
--- DEFECT: the server crashes here
+-- a run has a state
 INSERT INTO projector.projection_runs (projection_id, tenant_id, mode, requested_by) VALUES (-1, 't', 'rebuild', 'me');
 SELECT try($$UPDATE projector.projection_runs SET state = NULL$$) ~ '^235';
 

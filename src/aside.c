@@ -27,6 +27,7 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_extension.h"
+#include "catalog/pg_type.h"
 #include "catalog/toasting.h"
 #include "commands/extension.h"
 #include "miscadmin.h"
@@ -236,6 +237,10 @@ make_table(Relation target, const PjRun *run)
 									 true, true, RelationGetRelid(target),
 									 NULL);
 	CommandCounterIncrement();
+
+	/* who drops a column and then its type is not to be held up by us */
+	deleteDependencyRecordsForClass(RelationRelationId, relid, TypeRelationId,
+									DEPENDENCY_NORMAL);
 	NewRelationCreateToastTable(relid, (Datum) 0);
 	table = table_open(relid, AccessExclusiveLock);
 	make_index(target, table);

@@ -10,8 +10,8 @@
  *
  * Rows are written one after the other, and it may happen that one gets a
  * unique value that another still has.  Then all rows that differ are removed
- * before the new ones are written; unless rows of other tables refer to them,
- * which must not be disturbed: then it cannot be done.
+ * before the new ones are written.  Rows of other tables may refer to those that
+ * come back: they are not told.
  */
 #include "compat.h"
 
@@ -19,10 +19,10 @@
 #include "access/nbtree.h"
 #include "access/table.h"
 #include "access/tableam.h"
-#include "commands/trigger.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "utils/datum.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -48,12 +48,20 @@ typedef struct Side
 	bool		found;			/* the slot has a row */
 } Side;
 
+/* What to do of a merge. */
+typedef enum MergePart
+{
+	MERGE_ALL,
+	MERGE_GONE,					/* remove rows that are not to be there */
+	MERGE_CHANGED				/* remove those that are to be others */
+} MergePart;
+
 typedef struct Merge
 {
 	const PjProjection *projection;
 	Oid			aside;
 	const char *tenant;
-	bool		remove_only;	/* nothing is written but deleted */
+	MergePart	part;
 
 	PjFoldTarget target;
 	Side		live;
@@ -247,13 +255,14 @@ merge_sides(Merge *merge)
 	{
 		int			order = compare_sides(merge);
 
-		if (order > 0)
+		if (order > 0 && merge->part != MERGE_CHANGED)
 			add_row(merge, &merge->live, NULL);
-		else if (order < 0 && !merge->remove_only)
+		else if (order < 0 && merge->part == MERGE_ALL)
 			add_row(merge, &merge->built, merge->built.slot);
-		else if (order == 0 && slots_differ(merge))
-			add_row(merge, &merge->live,
-					merge->remove_only ? NULL : merge->built.slot);
+		else if (order == 0 && merge->part != MERGE_GONE &&
+				 slots_differ(merge))
+			add_row(merge, &merge->live, merge->part == MERGE_ALL ?
+					merge->built.slot : NULL);
 		if (order >= 0)
 			advance(merge, &merge->live);
 		if (order <= 0)
@@ -308,28 +317,34 @@ merge_as_owner(void *arg)
 	return true;
 }
 
-/* Do rows of other tables refer to the target's? */
-static bool
-is_referred_to(const PjProjection *projection)
-{
-	Relation	target = table_open(pj_target_oid(projection, 0),
-									AccessShareLock);
-	TriggerDesc *triggers = target->trigdesc;
-	bool		found = false;
-
-	for (int i = 0; triggers && i < triggers->numtriggers; i++)
-		found = found ||
-			RI_FKey_trigger_type(triggers->triggers[i].tgfoid) == RI_TRIGGER_PK;
-	table_close(target, AccessShareLock);
-	return found;
-}
-
 /* Has one row met another that will not be there in the end? */
 static bool
 is_in_the_way(const ErrorData *error)
 {
 	return error->sqlerrcode == ERRCODE_UNIQUE_VIOLATION ||
 		error->sqlerrcode == ERRCODE_EXCLUSION_VIOLATION;
+}
+
+/*
+ * Remove all rows that differ, and write the new ones.  Those that come back
+ * are gone but for a moment, which no trigger needs to know of: a foreign key
+ * would remove what refers to them, or be violated.
+ */
+static void
+merge_in_parts(Merge *merge)
+{
+	int			level;
+
+	merge->part = MERGE_GONE;
+	merge_as_owner(merge);
+	level = NewGUCNestLevel();
+	(void) set_config_option("session_replication_role", "replica", PGC_SUSET,
+							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	merge->part = MERGE_CHANGED;
+	merge_as_owner(merge);
+	AtEOXact_GUC(false, level);
+	merge->part = MERGE_ALL;
+	merge_as_owner(merge);
 }
 
 /*
@@ -346,15 +361,11 @@ pj_fold_merge(const PjProjection *projection, Oid aside, const char *tenant)
 	merge->projection = projection;
 	merge->aside = aside;
 	merge->tenant = tenant;
+	merge->part = MERGE_ALL;
 	error = pj_subtransaction(merge_as_owner, merge, &kept);
-	if (error && (!is_in_the_way(error) || is_referred_to(projection)))
+	if (error && !is_in_the_way(error))
 		ReThrowError(error);
 	if (error)
-	{
-		merge->remove_only = true;
-		merge_as_owner(merge);
-		merge->remove_only = false;
-		merge_as_owner(merge);
-	}
+		merge_in_parts(merge);
 	pfree(merge);
 }

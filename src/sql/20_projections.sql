@@ -146,6 +146,8 @@ CREATE TABLE projector.projection_deltas (
     layout          bigint NOT NULL,
     last_log_seq    bigint NOT NULL
 );
+-- A publication of all tables would otherwise forbid to remove its rows.
+ALTER TABLE projector.projection_deltas REPLICA IDENTITY FULL;
 COMMENT ON TABLE projector.projection_deltas IS
     'what has been applied inline, and not been added to the cursors yet';
 
