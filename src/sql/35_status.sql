@@ -97,12 +97,12 @@ SELECT p.projection_name, p.tenant_id, p.kind, p.mode, p.state,
             WHEN p.run_id IS NOT NULL THEN format('run %s is at work', p.run_id)
             WHEN p.paused
             THEN format('paused by %s since %s%s', p.paused_by,
-                        date_trunc('second', p.paused_at),
+                        to_char(p.paused_at, 'YYYY-MM-DD HH24:MI:SS TZ'),
                         ': ' || p.pause_reason)
             WHEN p.mode = 'off' THEN 'switched off'
             WHEN p.state = 'stopped' THEN 'stopped at a dead event'
             WHEN NOT p.handed_over AND p.state <> 'live'
-            THEN 'waits for transactions that append events'
+            THEN 'not taken up yet: waits for a worker, and for open transactions that append events'
             WHEN p.state <> 'live' THEN 'reads the log'
        END AS why,
        l.lag_events, l.lag_time, i.pending, i.held, i.failed, i.dead,

@@ -83,16 +83,18 @@ AS $$
           AND ($2 IS NULL OR tenant_id = $2)),
     writers AS (
         SELECT k.pid, a.xact_start AS since,
-               coalesce(format('session of %s, %s', a.usename, a.state),
-                        format('prepared transaction %s', x.gid)) AS detail,
+               CASE WHEN k.pid IS NULL THEN format('prepared transaction %s', x.gid)
+                    ELSE format('session of %s, %s', a.usename, a.state) END AS detail,
                CASE WHEN k.pid IS NULL
                     THEN format('COMMIT PREPARED or ROLLBACK PREPARED %L', x.gid)
                     ELSE format('SELECT pg_terminate_backend(%s)', k.pid)
                END AS remedy
         FROM pg_locks k
         LEFT JOIN pg_stat_activity a USING (pid)
-        LEFT JOIN pg_prepared_xacts x
-            ON k.pid IS NULL AND k.virtualtransaction = '-1/' || x.transaction
+        LEFT JOIN pg_locks n
+            ON k.pid IS NULL AND n.pid IS NULL AND n.locktype = 'transactionid'
+               AND n.virtualtransaction = k.virtualtransaction AND n.granted
+        LEFT JOIN pg_prepared_xacts x ON x.transaction = n.transactionid
         WHERE k.locktype = 'relation' AND k.granted
           AND k.relation = 'projector.events'::regclass
           AND k.database = (SELECT oid FROM pg_database
@@ -136,7 +138,7 @@ AS $$
                      THEN format('mend the cause, then SELECT projector_requeue(%L, %L, %L, %s), or projector_skip',
                                  b.projection_name, o.tenant_id, o.aggregate_id, o.sequence_number)
                      ELSE format('it is tried again at %s; now: SELECT projector_retry(%L, %L, %L, %s)',
-                                 date_trunc('second', o.next_attempt_at), b.projection_name, o.tenant_id,
+                                 to_char(o.next_attempt_at, 'YYYY-MM-DD HH24:MI:SS TZ'), b.projection_name, o.tenant_id,
                                  o.aggregate_id, o.sequence_number) END
          FROM behind b JOIN projector.apply_outbox o
              ON o.projection_id = b.projection_id AND o.tenant_id = b.tenant_id

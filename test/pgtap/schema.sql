@@ -4,7 +4,7 @@ CREATE SCHEMA app;
 CREATE EXTENSION projector SCHEMA app;
 SET search_path = app, public;
 
-SELECT plan(55);
+SELECT plan(57);
 
 -- ---- where things live ----
 SELECT has_schema('projector');
@@ -24,8 +24,8 @@ SELECT is_empty($$
 $$, 'tables and views live in schema projector');
 
 -- ---- tables ----
-SELECT tables_are('projector', '{events,projections,projection_offsets,projection_cursors,apply_outbox,projection_failures,projection_runs}'::name[]);
-SELECT views_are('projector', '{outbox,offsets,failures,runs,progress}'::name[]);
+SELECT tables_are('projector', '{events,projections,projection_offsets,projection_cursors,apply_outbox,projection_failures,projection_runs,projection_deltas,projection_digests}'::name[]);
+SELECT views_are('projector', '{outbox,offsets,failures,runs,progress,pairs,lag,status,alerts,digests}'::name[]);
 
 CREATE FUNCTION columns_of(rel text) RETURNS TABLE (column_name name, type text, required boolean)
 LANGUAGE sql AS $$
@@ -87,6 +87,11 @@ SELECT set_has($$ SELECT * FROM columns_of('projector.projection_failures') $$, 
     ('last_failed_at', 'timestamp with time zone', true),
     ('resolved_at', 'timestamp with time zone', false), ('resolution', 'text', false)
 $$, 'columns of projection_failures');
+SELECT set_has($$ SELECT * FROM columns_of('projector.projection_digests') $$, $$ VALUES
+    ('projection_id'::name, 'integer', true), ('tenant_id', 'text', true),
+    ('digest', 'text', true), ('row_count', 'bigint', true),
+    ('last_log_seq', 'bigint', true), ('refreshed_at', 'timestamp with time zone', true)
+$$, 'columns of projection_digests');
 SELECT set_has($$ SELECT * FROM columns_of('projector.projection_runs') $$, $$ VALUES
     ('id'::name, 'bigint', true), ('projection_id', 'integer', true),
     ('tenant_id', 'text', true), ('mode', 'text', true), ('state', 'text', true),
@@ -108,6 +113,7 @@ SELECT is_empty($$ SELECT indexrelid::regclass FROM pg_index i
       AND indkey[0] <> (SELECT attnum FROM pg_attribute WHERE attrelid = i.indrelid AND attname = 'tenant_id')
 $$, 'events: every unique index begins with tenant_id, so that it can be partitioned');
 SELECT col_is_pk('projector', 'projections', '{projection_id}'::name[], 'key of projections');
+SELECT col_is_pk('projector', 'projection_digests', '{projection_id,tenant_id}'::name[], 'key of projection_digests');
 SELECT col_is_pk('projector', 'projection_runs', '{id}'::name[], 'key of projection_runs');
 SELECT col_is_unique('projector', 'projections', '{name}'::name[], 'the name of a projection is unique');
 SELECT col_is_pk('projector', 'projection_offsets', '{projection_id,tenant_id,aggregate_id}'::name[], 'key of projection_offsets');
@@ -180,17 +186,23 @@ SELECT set_eq($$ SELECT proname::text COLLATE "default" || '(' || pg_get_functio
     'projector_alter(name text, changes jsonb) -> void',
     'projector_append(tenant_id text, aggregate_id text, event_type text, payload jsonb, expected_version bigint DEFAULT NULL::bigint, metadata jsonb DEFAULT ''{}''::jsonb, event_id uuid DEFAULT NULL::uuid) -> bigint',
     'projector_append_batch(tenant_id text, aggregate_id text, events jsonb, expected_version bigint DEFAULT NULL::bigint) -> bigint',
+    'projector_blockers(name text DEFAULT NULL::text, tenant_id text DEFAULT NULL::text) -> TABLE(projection_name text, tenant_id text, lag_events bigint, blocker text, detail text, since timestamp with time zone, pid integer, remedy text)',
     'projector_cancel_run(run_id bigint) -> boolean',
     'projector_catch_up(name text, tenant_id text DEFAULT NULL::text, until_log_seq bigint DEFAULT NULL::bigint) -> bigint',
     'projector_clear(name text, tenant_id text) -> bigint',
     'projector_create(name text, handler text DEFAULT NULL::text, fold text DEFAULT NULL::text, fold_columns jsonb DEFAULT NULL::jsonb, statement text DEFAULT NULL::text, targets text[] DEFAULT NULL::text[], key text DEFAULT ''aggregate_id''::text, event_types text[] DEFAULT NULL::text[], mode text DEFAULT ''async''::text, ordering text DEFAULT NULL::text, source text DEFAULT ''events''::text, options jsonb DEFAULT ''{}''::jsonb) -> void',
+    'projector_digest(name text, tenant_id text) -> text',
+    'projector_digest_all(tenant_id text) -> text',
     'projector_drain(name text DEFAULT NULL::text, tenant_id text DEFAULT NULL::text, max_events bigint DEFAULT NULL::bigint) -> bigint',
     'projector_drop(name text) -> void',
+    'projector_explain(name text, tenant_id text, key text) -> TABLE(log_seq bigint, aggregate_id text, sequence_number bigint, event_type text, recorded_at timestamp with time zone, payload jsonb, state jsonb)',
     'projector_is_replay() -> boolean',
     'projector_note(failure_id bigint, note jsonb) -> void',
     'projector_outbox_report(status text DEFAULT NULL::text, max_rows integer DEFAULT 100, name text DEFAULT NULL::text, tenant_id text DEFAULT NULL::text) -> SETOF projector.outbox',
     'projector_outbox_stats(name text DEFAULT NULL::text, tenant_id text DEFAULT NULL::text) -> TABLE(projection_name text, tenant_id text, pending bigint, held bigint, processing bigint, failed bigint, dead bigint, oldest_pending_age interval, applied_count bigint, failed_count bigint)',
     'projector_pause(name text, tenant_id text DEFAULT NULL::text, reason text DEFAULT NULL::text) -> void',
+    'projector_preview(name text, changes jsonb, tenant_id text, aggregate_id text DEFAULT NULL::text, max_rows integer DEFAULT 100) -> TABLE(key text, live jsonb, rebuilt jsonb)',
+    'projector_prune(older_than interval DEFAULT ''30 days''::interval) -> bigint',
     'projector_rebuild(name text, tenant_id text DEFAULT NULL::text, aggregate_id text DEFAULT NULL::text) -> bigint',
     'projector_rebuild_all(tenant_id text DEFAULT NULL::text) -> bigint',
     'projector_requeue(name text, tenant_id text, aggregate_id text, sequence_number bigint) -> boolean',
@@ -202,13 +214,14 @@ SELECT set_eq($$ SELECT proname::text COLLATE "default" || '(' || pg_get_functio
     'projector_skip(name text, tenant_id text, aggregate_id text, sequence_number bigint, reason text) -> boolean',
     'projector_start_run(name text, mode text DEFAULT ''rebuild''::text, tenant_id text DEFAULT NULL::text, until_log_seq bigint DEFAULT NULL::bigint) -> SETOF bigint',
     'projector_unskip(name text, tenant_id text, aggregate_id text, sequence_number bigint) -> boolean',
+    'projector_verify(name text, tenant_id text DEFAULT NULL::text) -> TABLE(tenant_id text, matches boolean, live_digest text, rebuilt_digest text, differing_rows bigint, sample jsonb)',
     'projector_wait(name text, tenant_id text, aggregate_id text, sequence_number bigint, timeout interval DEFAULT ''00:00:05''::interval) -> text',
     'projector_wait_log(name text, tenant_id text, log_seq bigint, timeout interval DEFAULT ''00:00:05''::interval) -> text',
     'projector_worker_start() -> integer',
     'projector_worker_stop() -> integer'
     ], 'functions, arguments, defaults and results');
 SELECT is_empty($$ SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('app'::regnamespace, 'projector'::regnamespace)
-    AND proname LIKE 'projector\_%' AND proname NOT LIKE '%outbox%' AND (provolatile <> 'v' OR proparallel <> 'u') $$,
+    AND proname LIKE 'projector\_%' AND proname NOT LIKE '%outbox%' AND proname <> 'projector_blockers' AND (provolatile <> 'v' OR proparallel <> 'u') $$,
     'functions that write are volatile and not parallel');
 
 -- ---- settings ----
@@ -233,6 +246,7 @@ SELECT is_empty($$ SELECT a.* FROM pg_namespace n, aclexplode(coalesce(nspacl, a
 SELECT set_eq($$ SELECT proname::text COLLATE "default", provolatile, proconfig[1] COLLATE "default" FROM pg_proc WHERE prosecdef
     AND pronamespace IN ('app'::regnamespace, 'projector'::regnamespace) AND proname LIKE 'projector%' $$,
     $$ VALUES ('projector_outbox_report', 's'::"char", 'search_path=pg_catalog, pg_temp'),
+              ('projector_blockers', 's', 'search_path=pg_catalog, pg_temp'),
               ('projector_outbox_stats', 's', 'search_path=pg_catalog, pg_temp') $$,
     'only reports are SECURITY DEFINER: they do not write, and their search_path is pinned');
 

@@ -1,0 +1,151 @@
+# docs/operations.md, word for word: every statement on the page is run, in the situation it
+# is for, and has the effect the page says.
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->append_conf('postgresql.conf', <<'EOC');
+shared_preload_libraries = 'projector'
+projector.naptime = '100 ms'
+max_prepared_transactions = 5
+fsync = off
+EOC
+$node->start;
+
+sub sql { my ($text) = @_; return $node->safe_psql('postgres', $text); }
+
+sub comes_true
+{
+	my ($condition, $name) = @_;
+	ok($node->poll_query_until('postgres', "SELECT $condition"), $name);
+	return;
+}
+
+# The page: its statements by heading, in order.
+my (%page, $heading, $block);
+foreach my $line (split /\n/, slurp_file('docs/operations.md'))
+{
+	if ($line =~ /^#+ (.*)/) { $heading = $1; }
+	elsif ($line =~ /^```sql/) { $block = ''; }
+	elsif ($line =~ /^```/ && defined $block) { push @{ $page{$heading} }, $block; undef $block; }
+	elsif (defined $block) { $block .= "$line\n"; }
+}
+
+# Run the next block of a section as it stands; each statement by itself, as psql does.
+my $run = 0;
+sub page
+{
+	my ($of) = @_;
+	my $text = shift @{ $page{$of} } or die "no more statements under \"$of\"";
+	my ($out, $err);
+	is($node->psql('postgres', $text, stdout => \$out, stderr => \$err, on_error_stop => 1), 0, "$of: the statements run") or diag($err);
+	$run++;
+	return $out;
+}
+
+sql(<<'EOS');
+CREATE EXTENSION projector;
+CREATE TABLE stock (tenant_id text, item_id text, on_hand bigint NOT NULL DEFAULT 0, last_event_id uuid, last_event_version bigint,
+	PRIMARY KEY (tenant_id, item_id));
+CREATE TABLE bad (qty bigint);
+CREATE FUNCTION good(qty bigint) RETURNS bigint STABLE LANGUAGE plpgsql AS $$
+BEGIN
+	IF EXISTS (SELECT FROM bad b WHERE b.qty = good.qty) THEN
+		RAISE EXCEPTION 'bad quantity %', qty;
+	END IF;
+	RETURN qty;
+END $$;
+SELECT projector_create('inventory.stock', targets => '{stock}', options => '{"max_attempts": 1}',
+	fold_columns => '{"on_hand": "s.on_hand + good((e.payload->>''qty'')::bigint)"}');
+SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 5}'), projector_append('acme', 'item-3', 'Received', '{"qty": 1}');
+EOS
+my $wait = q{projector_wait('inventory.stock', 'acme', 'item-1', };
+is(sql("SELECT $wait 1, '60 s')"), 'applied', 'the projection works');
+
+my $first = 'Operations: what to do at 3 a.m.';
+is(page($first), '', 'nothing to tell');
+unshift @{ $page{$first} }, "SELECT * FROM projector.alerts;\nSELECT * FROM projector_blockers();\n";
+
+# ---- dead items ----
+
+sql(q{INSERT INTO bad VALUES (7), (13); SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 7}'), projector_append('acme', 'item-2', 'Received', '{"qty": 13}')});
+comes_true("count(*) = 2 FROM projector.outbox WHERE status = 'dead'", 'two events are dead');
+like(page($first), qr/inventory.stock\|acme\|dead\|2\|.*bad quantity 7.*\n.*\|dead\|event 1 of aggregate item-2|bad quantity/s, 'that is told at once');
+like(page('Dead items grow'), qr/item-1\|2.*item-2\|1.*P0001\|bad quantity/s, 'and what they are');
+like(page('The lag rises'), qr/inventory.stock\|acme\|async\|live\|\|2\|.*\|2\|bad quantity.*\|dead\|/s, 'it is a lag, too');
+like(page('The lag rises'), qr/^\s*t$/, 'more workers can be had');
+comes_true("count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'projector worker'", 'and come');
+like($node->safe_psql('postgres', "SELECT $wait 2, '0')"), qr/blocked/, 'who waits is told');
+sql('DELETE FROM bad WHERE qty = 7');
+like(page('Dead items grow'), qr/inventory.stock\|acme\|item-1\|2.*applied/s, 'what is mended is applied');
+comes_true("count(*) = 1 FROM projector.outbox WHERE status = 'dead'", 'the other is dead again');
+is(page('Dead items grow'), 't', 'and is passed over');
+comes_true("NOT EXISTS (SELECT FROM projector.outbox)", 'nothing is left');
+is(sql('SELECT count(*) FROM projector.alerts'), '0', 'nothing to tell');
+
+# ---- a wait that times out ----
+
+sql(q{SELECT projector_pause('inventory.stock', 'acme', 'a test')});
+sql(q{SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 1}')});
+is(sql("SELECT $wait 3)"), 'paused', 'who waits is told of a pause');
+like(sql('SELECT blocker, detail, remedy FROM projector_blockers()'), qr/^paused\|by .*: a test\|SELECT projector_resume/, 'and so is who asks');
+like(page('Wait times out'), qr/^applied\n1\|.*paused by .*: a test\n.*pending/s, 'the lag and the event are shown');
+sql(q{SELECT projector_resume('inventory.stock', 'acme')});
+is(sql("SELECT $wait 3, '60 s')"), 'applied', 'then it is applied');
+
+# ---- an open transaction ----
+
+sql(q{SELECT projector_set_mode('inventory.stock', 'follow')});
+sql(q{BEGIN; SELECT projector_append('other', 'x', 'Received', '{"qty": 1}'); PREPARE TRANSACTION 'forgotten'});
+sql(q{SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 1}')});
+comes_true(q{EXISTS (SELECT FROM projector_blockers('inventory.stock', 'acme') WHERE blocker = 'transaction' AND detail LIKE 'prepared transaction forgotten%')},
+	'a transaction that holds back the log is named');
+sql(q{ROLLBACK PREPARED 'forgotten'});
+is(sql("SELECT $wait 4, '60 s')"), 'applied', 'without it, it goes on');
+sql(q{SELECT projector_set_mode('inventory.stock', 'async')});
+comes_true("count(*) = 0 FROM projector.status WHERE state <> 'live'", 'all is well again');
+
+# ---- a digest ----
+
+sql(q{UPDATE stock SET on_hand = 1000 WHERE item_id = 'item-1'});
+like(page('A digest differs'), qr/^inventory.stock\|acme\nacme\|f\|1\|.*1000/s, 'a change by hand is found');
+like(page('A digest differs'), qr/^(Received\|.*\n){4}4\nt$/, 'explained, and mended');
+like(page('A digest differs'), qr/^\d+\n/, 'a run is started');
+comes_true('NOT EXISTS (SELECT FROM projector.progress)', 'and ends');
+is(sql('SELECT DISTINCT state FROM projector.runs'), 'completed', 'well');
+is(sql(q{SELECT on_hand FROM stock WHERE item_id = 'item-1'}), '14', 'the read model is right');
+
+# ---- a run that fails ----
+
+sql('INSERT INTO bad VALUES (7)');
+sql(q{SELECT projector_start_run('inventory.stock', tenant_id => 'acme')});
+comes_true("EXISTS (SELECT FROM projector.alerts WHERE alert = 'run_failed')", 'a run that fails is told');
+like(page('A run has failed'), qr/inventory.stock\|acme\|rebuild\|P0001\|bad quantity 7\|.*event 2 \(Received\) of aggregate "item-1"/s, 'with the event');
+is(sql(q{SELECT on_hand FROM stock WHERE item_id = 'item-1'}), '14', 'the read model is as it was');
+like(page('A run has failed'), qr/\d/, 'it is started again, to go on without');
+comes_true('NOT EXISTS (SELECT FROM projector.progress)', 'and ends');
+is(sql(q{SELECT state FROM projector.runs ORDER BY id DESC LIMIT 1}), 'completed', 'well');
+is(sql(q{SELECT item_id, on_hand FROM stock ORDER BY 1}), "item-1|5\nitem-3|1", 'without what came after');
+sql('DELETE FROM bad');
+sql(q{SELECT projector_requeue(projection_name, tenant_id, aggregate_id, sequence_number) FROM projector.outbox WHERE status IN ('failed', 'dead')});
+is(sql("SELECT $wait 4, '60 s')"), 'applied', 'which follows once that is mended');
+is(sql(q{SELECT on_hand FROM stock WHERE item_id = 'item-1'}), '14', 'the read model is right');
+
+# ---- disk, and workers ----
+
+like(page('The disk grows'), qr/^(?=.*^events\|)(?=.*^apply_outbox\|)/ms, 'the tables are listed');
+page('The disk grows');
+sql(q{SELECT projector_worker_stop()});
+sql(q{SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 1}')});
+is(sql('SELECT blocker, remedy FROM projector_blockers()'), 'no worker|SELECT projector_worker_start(); or SELECT projector_drain()', 'no worker: that is told');
+like(page('A worker is absent'), qr/projector launcher/s, 'who is there, and the settings');
+like(page('A worker is absent'), qr/^[12]\n\d+$/, 'one comes, or it is done here');
+is(sql("SELECT $wait 5, '60 s')"), 'applied', 'the event is applied');
+is(join(', ', map { "$_: " . @{ $page{$_} } . ' left' } grep { @{ $page{$_} } } sort keys %page), '', 'every statement of the page has been run');
+note("$run blocks of statements");
+$node->stop;
+done_testing();
