@@ -87,6 +87,14 @@ static PjStatement add_up = {
 	.argtypes = {INT4OID},
 };
 
+/* An append that was under way while its projection was dropped leaves such. */
+static PjStatement sweep = {
+	.sql = "DELETE FROM projector.projection_deltas d WHERE NOT EXISTS"
+	" (SELECT FROM projector.projections p"
+	" WHERE p.projection_id = d.projection_id)",
+	.expect = SPI_OK_DELETE,
+};
+
 /* A few pairs whose target has other columns now than when it was hashed. */
 static PjStatement select_other_layouts = {
 	.sql = "SELECT DISTINCT x.tenant_id, x.projection_id"
@@ -145,6 +153,13 @@ pj_deltas_add_up(void)
 	Datum		values[1] = {Int32GetDatum(MAX_ROWS)};
 
 	pj_execute(&add_up, values, NULL);
+}
+
+/* Remove what is left of projections that are no more. */
+void
+pj_deltas_sweep(void)
+{
+	pj_execute(&sweep, NULL, NULL);
 }
 
 /*

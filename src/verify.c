@@ -7,6 +7,7 @@
  */
 #include "compat.h"
 
+#include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
@@ -79,7 +80,7 @@ find_digest(PjProjection *projection, Datum tenant)
 	pj_refuse_dormant(projection);
 	pj_model_digest(projection, tenant, &digest);
 	if (projection->options.digest && !pj_is_fold(projection->kind) &&
-		!RecoveryInProgress())
+		!XactReadOnly && !RecoveryInProgress())
 	{
 		pj_enter_internal(&saved);
 		pj_pair_look(&pair, projection, tenant);

@@ -555,6 +555,7 @@ do_chores(void)
 	{
 		work.swept_at = now;
 		pj_outbox_sweep();
+		pj_deltas_sweep();
 		pj_prune_a_little();
 	}
 }
