@@ -183,21 +183,6 @@ note_digest(const Clearing *clearing)
 	pj_leave_internal(&saved);
 }
 
-static void
-run_as_owner(Clearing *clearing, const char *tenant, void (*body) (void *))
-{
-	const PjProjection *projection = clearing->projection;
-	PjUserCode	code = {
-		.projection = projection->name,
-		.search_path = projection->search_path,
-		.tenant = tenant,
-		.owner = pj_projection_owner(projection),
-		.replay = true,
-	};
-
-	pj_run_user_code(&code, body, clearing);
-}
-
 /* Can the read model be emptied, in whole or for one aggregate? */
 void
 pj_clear_check(const PjProjection *projection, bool aggregate)
@@ -229,7 +214,8 @@ pj_clear(const PjProjection *projection, Datum tenant, Datum aggregate)
 	Clearing	clearing = {projection, tenant, aggregate};
 
 	pj_clear_check(projection, aggregate != 0);
-	run_as_owner(&clearing, TextDatumGetCString(tenant), remove_rows);
+	pj_run_as_owner(projection, TextDatumGetCString(tenant), remove_rows,
+					&clearing);
 	note_digest(&clearing);
 	return clearing.count;
 }
@@ -275,7 +261,7 @@ pj_clear_tenants(const PjProjection *projection, Datum **tenants)
 {
 	Clearing	clearing = {projection};
 
-	run_as_owner(&clearing, "", find_tenants);
+	pj_run_as_owner(projection, "", find_tenants, &clearing);
 	*tenants = clearing.tenants;
 	return pj_texts_unique(clearing.tenants, clearing.ntenants);
 }

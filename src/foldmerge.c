@@ -27,7 +27,6 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-#include "context.h"
 #include "failure.h"
 #include "foldmerge.h"
 #include "foldrow.h"
@@ -304,16 +303,8 @@ static bool
 merge_as_owner(void *arg)
 {
 	Merge	   *merge = arg;
-	const PjProjection *projection = merge->projection;
-	PjUserCode	code = {
-		.projection = projection->name,
-		.search_path = projection->search_path,
-		.tenant = merge->tenant,
-		.owner = pj_projection_owner(projection),
-		.replay = true,
-	};
 
-	pj_run_user_code(&code, run_merge, merge);
+	pj_run_as_owner(merge->projection, merge->tenant, run_merge, merge);
 	return true;
 }
 

@@ -15,7 +15,6 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-#include "context.h"
 #include "cursor.h"
 #include "delta.h"
 #include "lock.h"
@@ -96,19 +95,13 @@ pj_model_digest(const PjProjection *projection, Datum tenant,
 				PjDigest *digest)
 {
 	Reading		reading = {projection, tenant, digest};
-	PjUserCode	code = {
-		.projection = projection->name,
-		.search_path = projection->search_path,
-		.tenant = TextDatumGetCString(tenant),
-		.owner = pj_projection_owner(projection),
-		.replay = true,
-	};
 
 	memset(digest, 0, sizeof(*digest));
 	if (OidIsValid(projection->aside))
 		read_model(&reading);	/* a table of ours */
 	else
-		pj_run_user_code(&code, read_model, &reading);
+		pj_run_as_owner(projection, TextDatumGetCString(tenant), read_model,
+						&reading);
 }
 
 /*

@@ -27,6 +27,7 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
+#include "context.h"
 #include "fetch.h"
 #include "lock.h"
 #include "projection.h"
@@ -362,6 +363,25 @@ pj_projection_owner(const PjProjection *projection)
 					   projection->owner, projection->name),
 				errhint("Create the role again, or drop the projection."));
 	return owner;
+}
+
+/*
+ * Run something that is not an event's, but may run a projection's code or
+ * triggers, as its owner and contained.
+ */
+void
+pj_run_as_owner(const PjProjection *projection, const char *tenant,
+				void (*body) (void *), void *arg)
+{
+	PjUserCode	code = {
+		.projection = projection->name,
+		.search_path = projection->search_path,
+		.tenant = tenant,
+		.owner = pj_projection_owner(projection),
+		.replay = true,
+	};
+
+	pj_run_user_code(&code, body, arg);
 }
 
 /* Is the caller its owner, a member of that role, or a superuser? */

@@ -87,6 +87,8 @@ extern bool pj_mode_queues(PjMode mode);
 extern bool pj_projection_wants(const PjProjection *projection,
 								const PjEvent *event);
 extern Oid	pj_projection_owner(const PjProjection *projection);
+extern void pj_run_as_owner(const PjProjection *projection, const char *tenant,
+							void (*body) (void *), void *arg);
 extern void pj_registry_update(struct PjStatement *stmt, Datum *values,
 							   const char *nulls);
 extern void pj_registry_note_overrides(const PjProjection *projection,

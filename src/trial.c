@@ -24,7 +24,6 @@
 
 #include "aside.h"
 #include "clear.h"
-#include "context.h"
 #include "model.h"
 #include "offset.h"
 #include "outbox.h"
@@ -56,23 +55,6 @@ typedef struct LiveRows
 	Tuplestorestate *rows;
 	MemoryContext context;
 } LiveRows;
-
-/* ---- as whom ---- */
-
-static void
-run_as_owner(const PjTrial *trial, void (*body) (void *), void *arg)
-{
-	const PjProjection *projection = trial->pair.projection;
-	PjUserCode	code = {
-		.projection = projection->name,
-		.search_path = projection->search_path,
-		.tenant = TextDatumGetCString(trial->pair.tenant),
-		.owner = pj_projection_owner(projection),
-		.replay = true,
-	};
-
-	pj_run_user_code(&code, body, arg);
-}
 
 /* ---- rows ---- */
 
@@ -305,7 +287,9 @@ pj_trial_row(const PjTrial *trial, Datum key)
 	if (OidIsValid(trial->replayed.aside))
 		find_row(&search);
 	else
-		run_as_owner(trial, find_row, &search);
+		pj_run_as_owner(trial->pair.projection,
+						TextDatumGetCString(trial->pair.tenant), find_row,
+						&search);
 	return search.found;
 }
 
@@ -325,7 +309,9 @@ try_replay(void *arg)
 		if (OidIsValid(trial->replayed.aside))
 			compare_rows(&live[i]);	/* a table of ours */
 		else
-			run_as_owner(trial, compare_rows, &live[i]);
+			pj_run_as_owner(trial->pair.projection,
+							TextDatumGetCString(trial->pair.tenant), compare_rows,
+							&live[i]);
 	}
 	if (!trial->aggregate)
 		pj_model_digest(&trial->replayed, trial->pair.tenant,
@@ -379,7 +365,9 @@ pj_trial_run(PjTrial *trial)
 		live[i].target = i;
 		live[i].context = CurrentMemoryContext;
 		live[i].rows = tuplestore_begin_heap(true, false, work_mem);
-		run_as_owner(trial, read_live, &live[i]);
+		pj_run_as_owner(trial->pair.projection,
+						TextDatumGetCString(trial->pair.tenant), read_live,
+						&live[i]);
 	}
 	live[0].trial = trial;
 	if (!trial->aggregate)
