@@ -126,3 +126,31 @@ FROM projector_outbox_stats();
 SELECT projector_reset('inventory.stock');
 CALL let_it_work();
 SELECT count(*) AS items, sum(on_hand) AS on_hand FROM inventory_stock;
+
+-- 12. Read your own write: append, and wait until the worker has applied it.
+
+SELECT projector_append('acme', 'item-1', 'ItemReceived', '{"qty": 5}') AS version \gset
+SELECT projector_wait('inventory.stock', 'acme', 'item-1', :version);
+
+-- 13. Prove that the read model is what the log implies.  Then spoil it, and see.
+
+SELECT tenant_id, matches, differing_rows FROM projector_verify('inventory.stock');
+UPDATE inventory_stock SET on_hand = 1000000 WHERE item_id = 'item-1';
+SELECT s->>'key' AS row, s->'live'->>'on_hand' AS live, s->'rebuilt'->>'on_hand' AS should_be
+FROM projector_verify('inventory.stock') v, jsonb_array_elements(v.sample) s;
+
+-- 14. Rebuild it in the background, batch by batch.
+
+SELECT projector_start_run('inventory.stock');
+DO $$ BEGIN
+    WHILE EXISTS (SELECT FROM projector.progress) LOOP
+        COMMIT;
+        PERFORM pg_sleep(0.005);
+    END LOOP;
+END $$;
+SELECT mode, state, processed_events FROM projector.runs;
+SELECT tenant_id, matches, differing_rows FROM projector_verify('inventory.stock');
+
+-- 15. How things are.
+
+SELECT projection_name, tenant_id, mode, state, lag_events, applied_count, stale FROM projector.status;
