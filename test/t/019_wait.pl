@@ -45,7 +45,7 @@ sub start_wait
 }
 
 # Every event is waited for as soon as it is committed: the apply may commit before, between or
-# after the look and the sleep.  With naptime at 10 s a wake-up that is lost would show.
+# after the look and the sleep.  If nobody were woken it would take 20 minutes, and come to nothing.
 my $pair = $node->basedir . '/pair.sql';
 append_to_file($pair, <<'EOS');
 \set t random(1, 3)
@@ -54,7 +54,12 @@ SELECT projector_append('t' || :t, 'a' || :a, 'E', '1') AS s \gset
 SELECT (projector_wait('model', 't' || :t, 'a' || :a, :s) = 'applied')::int AS applied \gset
 SELECT check_seen('t' || :t, 'a' || :a, :s, :applied = 1);
 EOS
-$node->command_ok([ 'pgbench', '-n', '-c', '16', '-j', '2', '-t', '1250', '-f', $pair, 'postgres' ], '20,000 events, each waited for by its appender');
+my $said = '';
+my $ended = eval {
+	IPC::Run::run([ 'pgbench', '-n', '-c', '16', '-j', '2', '-t', '1250', '-f', $pair, $node->connstr('postgres') ], '>&', \$said,
+		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+};
+ok($ended, '20,000 events, each waited for by its appender') or diag($said);
 is(sql('SELECT sum(n) FROM model'), '20000', 'all have been applied, once');
 is(sql("SELECT count(*) FROM (SELECT projector_wait('follower', tenant_id, aggregate_id, max(sequence_number), '60 s') AS a FROM projector.events GROUP BY tenant_id, aggregate_id) w WHERE a <> 'applied'"),
 	'0', 'also in mode follow');
