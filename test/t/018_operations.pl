@@ -74,6 +74,7 @@ unshift @{ $page{$first} }, "SELECT * FROM projector.alerts;\nSELECT * FROM proj
 
 sql(q{INSERT INTO bad VALUES (7), (13); SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 7}'), projector_append('acme', 'item-2', 'Received', '{"qty": 13}')});
 comes_true("count(*) = 2 FROM projector.outbox WHERE status = 'dead'", 'two events are dead');
+is(scalar(() = slurp_file($node->logfile) =~ /WARNING:  projection "inventory.stock": event \d+ of .*: dead$/mg), 1, 'people are told once, not once per event');
 like(page($first), qr/inventory.stock\|acme\|dead\|2\|.*bad quantity 7.*\n.*\|dead\|event 1 of aggregate item-2|bad quantity/s, 'that is told at once');
 like(page('Dead items grow'), qr/item-1\|2.*item-2\|1.*P0001\|bad quantity/s, 'and what they are');
 like(page('The lag rises'), qr/inventory.stock\|acme\|async\|live\|\|2\|.*\|2\|bad quantity.*\|dead\|/s, 'it is a lag, too');
