@@ -392,7 +392,8 @@ CREATE FUNCTION count_seen(e projector.event) RETURNS void LANGUAGE sql AS $$
 $$;
 SELECT projector_create('seen', handler => 'count_seen', targets => '{seen}',
                         mode => 'inline', event_types => '{Seen}');
-SELECT projector_create('queued', handler => 'count_seen', targets => '{seen}', event_types => '{Seen}');
+SELECT projector_create('queued', handler => 'count_seen', targets => '{seen}', event_types => '{Seen}',
+                        options => '{"shared_targets": true}');
 
 BEGIN;
 SELECT projector_append('acme', 's-1', 'Seen', '{}');

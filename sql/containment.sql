@@ -307,8 +307,9 @@ SET ROLE regress_modeller;
 CREATE TABLE shop.stock (tenant_id text, item_id text, n int, PRIMARY KEY (tenant_id, item_id));
 INSERT INTO shop.stock VALUES ('acme', 'i', 1), ('other', 'i', 1);
 ALTER TABLE shop.stock ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY one_tenant ON shop.stock USING (tenant_id = current_setting('projector.tenant_id', true));
+CREATE POLICY one_tenant ON shop.stock USING (tenant_id = public.projector_tenant_id());
 RESET ROLE;
+SELECT projector_alter('shop', '{"targets": ["shop.log", "shop.stock"]}');
 SELECT attempt(command) FROM unnest(array[
     'INSERT INTO shop.stock VALUES (''acme'', ''own'', 2)', 'UPDATE shop.stock SET n = 2 WHERE tenant_id = ''acme''',
     -- another tenant's row

@@ -149,7 +149,8 @@ RESET test.fixed;
 --
 -- A drain of a part
 --
-SELECT projector_create('other', handler => 'stock_apply', targets => '{stock}', mode => 'async', event_types => '{X}');
+SELECT projector_create('other', handler => 'stock_apply', targets => '{stock}', mode => 'async', event_types => '{X}',
+                        options => '{"shared_targets": true}');
 SELECT projector_alter('stock', '{"event_types": ["E", "F"]}');
 SELECT projector_set_mode('stock', 'async');
 -- read what there is of the log

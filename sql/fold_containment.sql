@@ -39,6 +39,8 @@ SET SESSION AUTHORIZATION regress_owner;
 SET search_path = own, other, public;
 CREATE FUNCTION own.who() RETURNS text STABLE LANGUAGE sql AS
     $$SELECT concat_ws(' ', current_user, '[' || current_setting('search_path') || ']', current_setting('projector.tenant_id'))$$;
+-- an expression calls what claims to be immutable
+CREATE FUNCTION own.who(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN own.who(); END';
 CREATE TABLE own.t (tenant_id text, id text, who text, by_default text DEFAULT who(), by_trigger text, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 CREATE TABLE own.t2 (LIKE own.t INCLUDING ALL);
 CREATE TABLE own.t3 (tenant_id text, who text);
@@ -54,9 +56,10 @@ BEGIN
     RETURN s;
 END $$;
 SELECT projector_create('t', fold => 't_fold', targets => '{t}', event_types => '{A}');
-SELECT projector_create('t2', fold_columns => '{"who": "who()"}', targets => '{t2}', event_types => '{A}');
+SELECT projector_create('t2', fold_columns => '{"who": "who(e.aggregate_id)"}', targets => '{t2}', event_types => '{A}',
+    options => '{"digest_ignore": ["by_default"]}');
 SELECT projector_create('t3', statement => 'INSERT INTO t3 SELECT tenant_id, who() FROM batch', targets => '{t3}', event_types => '{A}');
-SELECT projector_create('t4', key => 'who()', fold_columns => '{"n": "s.n + 1"}', targets => '{t4}', event_types => '{A}');
+SELECT projector_create('t4', key => 'who(aggregate_id)', fold_columns => '{"n": "s.n + 1"}', targets => '{t4}', event_types => '{A}');
 RESET SESSION AUTHORIZATION;
 SET search_path = public;
 SELECT projector_append('acme', 'a', 'A', '{}');
@@ -75,6 +78,8 @@ SELECT current_user = session_user, current_setting('search_path'), coalesce(cur
 SET SESSION AUTHORIZATION regress_other;
 CREATE FUNCTION other.who() RETURNS text STABLE LANGUAGE sql AS $$SELECT 'planted'$$;
 CREATE FUNCTION pg_temp.who() RETURNS text STABLE LANGUAGE sql AS $$SELECT 'planted'$$;
+CREATE FUNCTION other.who(text) RETURNS text IMMUTABLE LANGUAGE sql AS $$SELECT 'planted'$$;
+CREATE FUNCTION pg_temp.who(text) RETURNS text IMMUTABLE LANGUAGE sql AS $$SELECT 'planted'$$;
 CREATE FUNCTION other.plant(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
 CREATE OPERATOR other.= (LEFTARG = text, RIGHTARG = text, FUNCTION = other.plant);
 CREATE TEMP TABLE t3 (tenant_id text, who text);
@@ -89,6 +94,7 @@ SELECT count(*), count(DISTINCT who) FROM own.t3;
 SELECT count(*) FROM own.t2 WHERE who LIKE '%planted%';
 TABLE failed;
 DROP FUNCTION other.who() CASCADE;
+DROP FUNCTION other.who(text) CASCADE;
 
 --
 -- what the owner may not do, its code may not do
@@ -99,15 +105,18 @@ CREATE TABLE other.target (tenant_id text, id text, n int DEFAULT 0, last_event_
 CREATE FUNCTION other.private() RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1';
 REVOKE EXECUTE ON FUNCTION other.private FROM PUBLIC;
 CREATE FUNCTION other.public() RETURNS int STABLE LANGUAGE plpgsql AS 'BEGIN RETURN 1; END';
+CREATE FUNCTION other.public_one(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN 1; END';
 SET SESSION AUTHORIZATION regress_owner;
 SET search_path = own, public;
+CREATE TABLE own.free (LIKE own.t INCLUDING ALL EXCLUDING DEFAULTS);
+CREATE TABLE own.free4 (LIKE own.t4 INCLUDING ALL);
 SELECT try($$SELECT projector_create('x', targets => '{other.target}', fold_columns => '{"n": "1"}')$$);
-SELECT try($$SELECT projector_create('x', targets => '{t}', fold_columns => '{"who": "other.private()"}')$$);
-SELECT try($$SELECT projector_create('x', targets => '{t4}', key => 'other.private()', fold_columns => '{"n": "1"}')$$);
+SELECT try($$SELECT projector_create('x', targets => '{free}', fold_columns => '{"who": "other.private()"}')$$);
+SELECT try($$SELECT projector_create('x', targets => '{free4}', key => 'other.private()', fold_columns => '{"n": "1"}')$$);
 -- (for statements that is found out when they run)
 SELECT projector_create('x', statement => 'INSERT INTO other.secret SELECT tenant_id, 1 FROM batch', event_types => '{X}');
 -- side effects: of a function, of a function that an expression calls (which need not be what it says it is), and of a statement
-CREATE FUNCTION own.spy(what text) RETURNS text STABLE LANGUAGE plpgsql AS $$
+CREATE FUNCTION own.spy(what text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
     IF what = 'write' THEN
         RETURN own.do_write();
@@ -136,16 +145,19 @@ CREATE FUNCTION own.do_role() RETURNS text LANGUAGE plpgsql AS $$BEGIN SET ROLE 
 CREATE FUNCTION own.do_ddl() RETURNS text LANGUAGE plpgsql AS $$BEGIN ALTER TABLE own.t DISABLE ROW LEVEL SECURITY; RETURN ''; END$$;
 CREATE FUNCTION own.do_truncate() RETURNS text LANGUAGE plpgsql AS $$BEGIN TRUNCATE own.t3; RETURN ''; END$$;
 CREATE FUNCTION own.do_batch() RETURNS text LANGUAGE plpgsql AS $$BEGIN RETURN count(*) FROM batch; END$$;
-CREATE FUNCTION own.spy_fold(s own.t, e projector.event) RETURNS own.t STABLE LANGUAGE plpgsql AS $$
+CREATE TABLE own.s1 (LIKE own.t INCLUDING ALL EXCLUDING DEFAULTS);
+CREATE TABLE own.s2 (LIKE own.t INCLUDING ALL EXCLUDING DEFAULTS);
+CREATE TABLE own.s3 (LIKE own.t3);
+CREATE FUNCTION own.spy_fold(s own.s1, e projector.event) RETURNS own.s1 STABLE LANGUAGE plpgsql AS $$
 BEGIN
     s.tenant_id := e.tenant_id;
     s.id := e.aggregate_id;
     s.who := own.spy(e.aggregate_id);
     RETURN s;
 END $$;
-SELECT projector_create('spy', fold => 'spy_fold', targets => '{t}', event_types => '{B}');
-SELECT projector_create('spy2', fold_columns => '{"who": "own.spy(e.aggregate_id)"}', targets => '{t2}', event_types => '{B}');
-SELECT projector_create('spy3', statement => 'INSERT INTO t3 SELECT tenant_id, own.spy(aggregate_id) FROM batch', targets => '{t3}', event_types => '{B}');
+SELECT projector_create('spy', fold => 'spy_fold', targets => '{s1}', event_types => '{B}');
+SELECT projector_create('spy2', fold_columns => '{"who": "own.spy(e.aggregate_id)"}', targets => '{s2}', event_types => '{B}');
+SELECT projector_create('spy3', statement => 'INSERT INTO s3 SELECT tenant_id, own.spy(aggregate_id) FROM batch', targets => '{s3}', event_types => '{B}');
 RESET SESSION AUTHORIZATION;
 SET search_path = public;
 SELECT projector_append('acme', 'x', 'X', '{}');
@@ -153,7 +165,7 @@ SELECT count(projector_append('acme', x, 'B', '{}')) FROM unnest('{fine,write,te
 SELECT drain();
 SELECT projection, id, code, message FROM failed ORDER BY id COLLATE "C", projection;
 SELECT count(*) FROM other.secret;
-SELECT (SELECT count(*) FROM own.t WHERE id = 'fine'), (SELECT count(*) FROM own.t2 WHERE id = 'fine'), (SELECT count(*) FROM own.t3 WHERE who = 'fine');
+SELECT (SELECT count(*) FROM own.s1 WHERE id = 'fine'), (SELECT count(*) FROM own.s2 WHERE id = 'fine'), (SELECT count(*) FROM own.s3 WHERE who = 'fine');
 SELECT count(*) FROM projector.events WHERE aggregate_id = 'mine';
 SELECT projector_drop(p) FROM unnest('{x,spy,spy2,spy3,t,t2,t3,t4}'::text[]) p;
 
@@ -170,7 +182,7 @@ SET SESSION AUTHORIZATION regress_other;
 CREATE FUNCTION other.u_fold(s own.u, e projector.event) RETURNS own.u IMMUTABLE LANGUAGE sql AS 'SELECT e.tenant_id, e.aggregate_id, coalesce(s.n, 0) + 1, NULL::uuid, NULL::bigint';
 SET SESSION AUTHORIZATION regress_owner;
 SELECT projector_create('u', fold => 'other.u_fold', targets => '{u}', event_types => '{U}');
-SELECT projector_create('u2', fold_columns => '{"n": "s.n + other.public()"}', targets => '{u2}', event_types => '{U}');
+SELECT projector_create('u2', fold_columns => '{"n": "s.n + other.public_one(s.n)"}', targets => '{u2}', event_types => '{U}');
 SELECT projector_create('u3', statement => 'INSERT INTO u3 AS t SELECT tenant_id, aggregate_id, other.public() FROM batch ON CONFLICT (tenant_id, id) DO UPDATE SET n = t.n + 1', targets => '{u3}', event_types => '{U}');
 SELECT projector_create('u4', fold_columns => '{"n": "s.n + 1"}', targets => '{u4}', event_types => '{U}');
 RESET SESSION AUTHORIZATION;
@@ -180,7 +192,7 @@ SELECT drain();
 CREATE FUNCTION counts() RETURNS text LANGUAGE sql AS
     $$SELECT concat_ws(' ', (SELECT n FROM own.u), (SELECT n FROM own.u2), (SELECT n FROM own.u3), (SELECT n FROM own.u4))$$;
 SELECT counts();
-REVOKE EXECUTE ON FUNCTION other.u_fold, other.public FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION other.u_fold, other.public, other.public_one FROM PUBLIC;
 ALTER TABLE own.u4 OWNER TO regress_other;
 SELECT projector_append('acme', 'a', 'U', '{}');
 SELECT drain();
@@ -194,7 +206,7 @@ SELECT message FROM failed WHERE projection = 'u4';
 SELECT count(*) FROM own.u4;
 DROP TABLE own.u4;
 ALTER TABLE own.u5 RENAME TO u4;
-GRANT EXECUTE ON FUNCTION other.u_fold, other.public TO regress_owner;
+GRANT EXECUTE ON FUNCTION other.u_fold, other.public, other.public_one TO regress_owner;
 ALTER TABLE own.u4 OWNER TO regress_owner;
 SELECT drain();
 SELECT counts();
@@ -203,7 +215,8 @@ TABLE failed;
 SET SESSION AUTHORIZATION regress_other;
 GRANT INSERT ON other.secret TO regress_owner;
 SET SESSION AUTHORIZATION regress_owner;
-SELECT projector_create('leak', statement => 'INSERT INTO other.secret SELECT tenant_id, 1 FROM batch', event_types => '{V}');
+SELECT projector_create('leak', statement => 'INSERT INTO other.secret SELECT tenant_id, 1 FROM batch', event_types => '{V}',
+    options => '{"writes": ["other.secret"]}');
 RESET SESSION AUTHORIZATION;
 SELECT projector_append('acme', 'v', 'V', '{}');
 SELECT drain();

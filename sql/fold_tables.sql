@@ -57,7 +57,7 @@ BEGIN
     s.n := s.n + (e.payload->>'n')::int;
     RETURN s;
 END $$;
-SELECT projector_create('g', fold => 'g_fold', targets => '{g}', event_types => '{Counted,Gone}');
+SELECT projector_create('g', fold => 'g_fold', targets => '{g}', event_types => '{Counted,Gone}', options => '{"writes": ["fired"]}');
 SELECT give('Counted', '{"{\"n\": 1}","{\"n\": 1}","{\"n\": 2}"}');
 SELECT drain();
 SELECT give('Counted', '{"{\"n\": 3}"}');
@@ -122,7 +122,7 @@ CREATE TABLE cars (tenant_id text, id text, colour text REFERENCES colours, plat
 CREATE TABLE drivers (car_tenant text, car_id text, name text, FOREIGN KEY (car_tenant, car_id) REFERENCES cars ON DELETE CASCADE);
 SELECT projector_create('cars', targets => '{cars}', event_types => '{Car}', fold_columns => '{
     "colour": "coalesce(e.payload->>''colour'', s.colour)", "plate": "coalesce(e.payload->>''plate'', s.plate)",
-    "parked": "coalesce((e.payload->>''parked'')::int4range, s.parked)"}');
+    "parked": "coalesce((e.payload->>''parked'')::int4range, s.parked)"}', options => '{"writes": ["drivers"]}');
 SELECT give('Car', ARRAY['{"colour": "red", "plate": "A1"}', '{"colour": "green", "plate": "A2"}', '{"colour": "blue", "plate": "A1"}',
     '{"plate": "A4", "parked": "[1,5)"}', '{"plate": "A5", "parked": "[3,7)"}', '{"plate": "A6", "parked": "[5,6)"}'], '{a,b,c,d,e,f}');
 SELECT give_empty('Car', 6, '{a,b,c,d,e,f}');
@@ -147,7 +147,7 @@ SELECT projector_drop('cars');
 -- a row referred to: it goes, and so do they
 SELECT count(*) FROM drivers;
 CREATE FUNCTION cars_fold(s cars, e projector.event) RETURNS cars IMMUTABLE LANGUAGE sql AS 'SELECT NULL::cars';
-SELECT projector_create('scrap', fold => 'cars_fold', targets => '{cars}', event_types => '{Scrapped}');
+SELECT projector_create('scrap', fold => 'cars_fold', targets => '{cars}', event_types => '{Scrapped}', options => '{"writes": ["drivers"]}');
 INSERT INTO drivers VALUES ('acme', 'a', 'Ann'), ('acme', 'b', 'Bob');
 SELECT give_empty('Scrapped', 1, '{a}');
 SELECT drain();
@@ -174,7 +174,8 @@ CREATE TABLE sorts (gone1 int, tenant_id varchar(8), gone2 text, id varchar(8), 
     p pair, list text[] DEFAULT '{}', doc jsonb DEFAULT '{}', seen text, last_event_id uuid, last_event_version bigint, PRIMARY KEY (id, tenant_id));
 ALTER TABLE sorts DROP gone1;
 SELECT projector_create('sorts', targets => '{sorts}', event_types => '{S}', fold_columns => '{"n": "s.n + coalesce((e.payload->>''n'')::int, 1)",
-    "p": "row(s.n, s.id)::pair", "list": "s.list || e.event_type || (s.n)::text", "doc": "s.doc || e.payload", "seen": "concat_ws('' '', s.seen, s.twice, s.label)"}');
+    "p": "row(s.n, s.id)::pair", "list": "s.list || e.event_type || (s.n)::text", "doc": "s.doc || e.payload", "seen": "concat_ws('' '', s.seen, s.twice, s.label)"}',
+    options => '{"digest_ignore": ["no", "note"]}');
 SELECT give_empty('S', 2, '{k}');
 SELECT drain();
 SELECT tenant_id, id, n, twice, label, no, note = 'by ' || current_user || ' for acme', p, list, doc, seen FROM sorts;

@@ -141,9 +141,13 @@ SELECT status FROM work WHERE aggregate_id = 'bad-2';
 ROLLBACK;
 SELECT (SELECT count(*) FROM projector.apply_outbox), (SELECT count(*) FROM projector.projection_failures WHERE aggregate_id = 'bad-2');
 
--- a cancelled query is never recorded as a failure
-SELECT projector_append('acme', 'cancelled', 'Received', '{"qty": 1, "fail": "57014"}');
-SELECT count(*) FROM projector.events WHERE aggregate_id = 'cancelled';
+-- a handler's own errors are the event's, whatever their SQLSTATE; real cancels are in isolation/handler_cancel
+BEGIN;
+SELECT projector_append('acme', 'cancelled', 'Received', jsonb_build_object('qty', 1, 'fail', code))
+FROM unnest('{57014,57P01,57P02,57P03}'::text[]) code;
+SELECT sequence_number, error_code, error_message FROM projector.failures WHERE aggregate_id = 'cancelled' ORDER BY 1;
+SELECT sequence_number, status FROM projector.outbox WHERE aggregate_id = 'cancelled' ORDER BY 1;
+ROLLBACK;
 SELECT count(*) FROM projector.apply_outbox;
 
 --
@@ -422,6 +426,7 @@ DROP TABLE brief;
 SELECT projector_append('acme', 'u-9', 'Brief', '{"qty": 1}');
 SELECT * FROM last_failure;
 CREATE TABLE brief (tenant_id text, item_id text);
+SELECT projector_alter('brief', '{}');
 -- all that waits is applied
 SET projector.clock_offset = '1 min';
 SELECT projector_drain('brief');

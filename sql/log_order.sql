@@ -60,10 +60,10 @@ CREATE FUNCTION append_many(seed int) RETURNS bigint LANGUAGE sql AS $$
 $$;
 SELECT append_many(1);
 SELECT projector_create(mode || '_' || size, handler => new_handler(mode || '_' || size), targets => '{seen}', mode => mode,
-                        ordering => 'log', options => jsonb_build_object('batch_size', size))
+                        ordering => 'log', options => jsonb_build_object('batch_size', size, 'shared_targets', true))
 FROM unnest('{async,follow}'::text[]) mode, unnest('{1,3,1000}'::int[]) size;
 SELECT projector_create(mode || '_typed', handler => new_handler(mode || '_typed'), targets => '{seen}', mode => mode,
-                        ordering => 'log', event_types => '{E,G}', options => '{"batch_size": 4}')
+                        ordering => 'log', event_types => '{E,G}', options => '{"batch_size": 4, "shared_targets": true}')
 FROM unnest('{async,follow}'::text[]) mode;
 -- created before the drain that reads the log, and after
 SELECT append_many(2);
@@ -104,7 +104,7 @@ RESET session_replication_role;
 SELECT projector_create('queue', handler => new_handler('queue'), targets => '{seen}', ordering => 'log',
                         options => '{"retry_base": "1 h", "retry_max": "1 h"}');
 SELECT projector_create('mirror', handler => new_handler('mirror'), targets => '{seen}', mode => 'follow', ordering => 'log',
-                        options => '{"retry_base": "1 h", "retry_max": "1 h"}');
+                        options => '{"shared_targets": true, "retry_base": "1 h", "retry_max": "1 h"}');
 SELECT projector_drain();
 CREATE FUNCTION append(tenant text, aggregate text, payload jsonb DEFAULT '{}') RETURNS void LANGUAGE sql AS $$
     SELECT projector_append(tenant, aggregate, 'E', payload) $$;
@@ -188,7 +188,8 @@ DELETE FROM projector.events;
 RESET session_replication_role;
 SELECT append_six('22012') FROM (SELECT projector_drop('queue'), projector_drop('mirror')) x;
 SELECT projector_create('queue', handler => 'note_queue', targets => '{seen}', ordering => 'log', options => '{"max_attempts": 1}');
-SELECT projector_create('mirror', handler => 'note_mirror', targets => '{seen}', mode => 'follow', ordering => 'log', options => '{"max_attempts": 1}');
+SELECT projector_create('mirror', handler => 'note_mirror', targets => '{seen}', mode => 'follow', ordering => 'log',
+                        options => '{"max_attempts": 1, "shared_targets": true}');
 SELECT projector_drain();
 SELECT * FROM work;
 SELECT * FROM cursor ORDER BY 1, 2;
@@ -276,7 +277,8 @@ SET session_replication_role = replica;
 DELETE FROM projector.events;
 RESET session_replication_role;
 SELECT append_six('22012');
-SELECT projector_create('by_' || x, handler => new_handler('by_' || x), targets => '{seen}', mode => mode, ordering => 'log', options => '{"max_attempts": 1}')
+SELECT projector_create('by_' || x, handler => new_handler('by_' || x), targets => '{seen}', mode => mode, ordering => 'log',
+                        options => '{"max_attempts": 1, "shared_targets": true}')
 FROM (VALUES ('retry', 'async'), ('retry_f', 'follow'), ('requeue', 'async'), ('requeue_f', 'follow'), ('skip', 'async')) v (x, mode);
 SELECT projector_drain();
 SELECT append('acme', 'b');

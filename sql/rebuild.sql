@@ -160,6 +160,7 @@ BEGIN
     INSERT INTO trail (what) VALUES (TG_TABLE_NAME);
     RETURN NULL;
 END $$;
+SELECT projector_alter(name, '{"options": {"writes": ["trail"]}}') FROM projector.projections WHERE name IN ('fold', 'statement', 'handler');
 CREATE TRIGGER t AFTER DELETE ON by_fold FOR EACH STATEMENT EXECUTE FUNCTION leave_trail();
 CREATE TRIGGER t AFTER DELETE ON by_statement FOR EACH STATEMENT EXECUTE FUNCTION leave_trail();
 CREATE TRIGGER t AFTER DELETE ON children FOR EACH STATEMENT EXECUTE FUNCTION leave_trail();

@@ -114,6 +114,7 @@ SELECT try($$SELECT projector_create('p', handler => 'h', targets => '{stock,pub
 -- fine: none, a partitioned table, a constraint that is checked at once
 SELECT try($$SELECT projector_create('p1', handler => 'h', targets => '{}')$$);
 SELECT try($$SELECT projector_create('p2', handler => 'h', targets => '{partitioned,lazy}')$$);
+SELECT try($$SELECT projector_create('p2', handler => 'h', targets => '{partitioned}')$$);
 SELECT name, targets FROM projector.projections ORDER BY 1;
 SELECT projector_drop('p1'), projector_drop('p2');
 
@@ -259,7 +260,7 @@ CREATE OR REPLACE FUNCTION h(e projector.event) RETURNS void LANGUAGE plpgsql AS
 BEGIN
     INSERT INTO stock VALUES (e.tenant_id, e.aggregate_id);
 END $$;
-SELECT projector_alter('p', '{"event_types": null}');
+SELECT projector_alter('p', '{"event_types": null, "targets": ["stock"]}');
 SELECT projector_append_batch('acme', 'a', '[{"event_type": "A", "payload": 1}, {"event_type": "A", "payload": 2}, {"event_type": "A", "payload": 3}]');
 SELECT (SELECT count(*) FROM projector.apply_outbox), (SELECT count(*) FROM projector.projection_offsets),
        (SELECT count(*) FROM projector.projection_failures), (SELECT count(*) > 0 FROM projector.projection_cursors);
@@ -299,7 +300,7 @@ SELECT projector_create('one', handler => 'note', targets => '{log}', mode => 's
 SET search_path = "$user", "Two ""2""", missing, public, one;
 SELECT projector_create('two', handler => 'note', targets => '{log}', mode => 'strict');
 SELECT projector_create('quoted', handler => '"Note it''s 5%"', targets => array['"The Log"'], mode => 'strict');
-SELECT projector_create('other path', handler => 'one.note', targets => '{one.log}', mode => 'strict');
+SELECT projector_create('other path', handler => 'one.note', targets => '{one.log}', mode => 'strict', options => '{"shared_targets": true}');
 RESET search_path;
 SELECT name, handler, targets, search_path FROM projector.projections ORDER BY projection_id;
 -- and used so, whatever the appender's path
@@ -317,7 +318,7 @@ SELECT try($$SELECT projector_create('p', handler => 'one."note')$$);
 SELECT try($$SELECT projector_create('p', handler => 'one.note; DROP TABLE one.log')$$);
 SELECT try($$SELECT projector_create('p', handler => 'one.note', targets => '{one.log; DROP TABLE one.log}')$$);
 -- names are folded like any others
-SELECT projector_create('folded', handler => 'ONE.Note', targets => '{One.LOG}', mode => 'off');
+SELECT projector_create('folded', handler => 'ONE.Note', targets => '{One.LOG}', mode => 'off', options => '{"shared_targets": true}');
 SELECT handler, targets FROM projector.projections WHERE name = 'folded';
 
 --

@@ -5,7 +5,8 @@ CREATE EXTENSION projector;
 CREATE TABLE model (tenant_id text, id text, path text NOT NULL DEFAULT '',
     last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 CREATE TABLE poison (v text);
-CREATE FUNCTION eat(v text) RETURNS text STABLE LANGUAGE plpgsql AS $$
+-- (it only claims to be immutable, so that the test can change its mind)
+CREATE FUNCTION eat(v text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM poison p WHERE p.v = eat.v) THEN
         RAISE EXCEPTION 'poisoned';

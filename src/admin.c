@@ -36,6 +36,8 @@
 #include "run.h"
 #include "shmem.h"
 #include "statement.h"
+#include "target.h"
+#include "targetguard.h"
 #include "wakeup.h"
 
 PG_FUNCTION_INFO_V1(projector_create);
@@ -46,25 +48,25 @@ PG_FUNCTION_INFO_V1(projector_adopt);
 static PjStatement insert_projection = {
 	.sql = "INSERT INTO projector.projections (name, owner, kind, handler,"
 	" fold, fold_columns, statement, targets, key, event_types, mode,"
-	" ordering, options, home, definition_hash, search_path)"
+	" ordering, options, home, definition_hash, search_path, settings)"
 	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,"
-	" $15, $16) ON CONFLICT (name) DO NOTHING RETURNING projection_id",
+	" $15, $16, $17) ON CONFLICT (name) DO NOTHING RETURNING projection_id",
 	.expect = SPI_OK_INSERT_RETURNING,
-	.nargs = 16,
+	.nargs = 17,
 	.argtypes = {TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, JSONBOID,
 		TEXTOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID, TEXTOID, TEXTOID,
-	JSONBOID, TEXTOID, BYTEAOID, TEXTOID},
+	JSONBOID, TEXTOID, BYTEAOID, TEXTOID, JSONBOID},
 };
 
 static PjStatement update_definition = {
 	.sql = "UPDATE projector.projections SET handler = $2, fold = $3,"
 	" fold_columns = $4, statement = $5, targets = $6, event_types = $7,"
-	" options = $8, definition_hash = coalesce($9, definition_hash)"
-	" WHERE projection_id = $1",
+	" options = $8, definition_hash = coalesce($9, definition_hash),"
+	" settings = $10 WHERE projection_id = $1",
 	.expect = SPI_OK_UPDATE,
-	.nargs = 9,
+	.nargs = 10,
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, JSONBOID, TEXTOID, TEXTARRAYOID,
-	TEXTARRAYOID, JSONBOID, BYTEAOID},
+	TEXTARRAYOID, JSONBOID, BYTEAOID, JSONBOID},
 };
 
 /* Read models that are there go by the definition there was. */
@@ -114,6 +116,59 @@ static PjStatement delete_rows[] = {
 	DELETE_FROM("projection_failures"),
 	DELETE_FROM("projection_runs"),
 };
+
+/* ---- guards ---- */
+
+/*
+ * Guard the targets of a handler or statement.  A fold's rows are written by
+ * the runtime.
+ */
+static void
+guard_targets(const PjDefinition *definition)
+{
+	PjProjection projection = {.name = definition->name,
+	.targets = definition->targets};
+
+	if (pj_is_fold(definition->kind->name))
+		return;
+	for (int i = 0; i < pj_target_count(&projection); i++)
+		pj_guard_install(pj_target_oid(&projection, i));
+}
+
+/* Does any other projection than this one write the table? */
+static bool
+is_others_target(const PjProjection *projection, Oid relid)
+{
+	PjProjection *projections;
+	int			n = pj_projections(&projections);
+
+	for (int i = 0; i < n; i++)
+		if (projections[i].id != projection->id &&
+			pj_target_is(&projections[i], relid))
+			return true;
+	return false;
+}
+
+/* Tables that are no longer targets need no guard; "left" are those that are. */
+static void
+unguard_targets(const PjProjection *projection, Datum left)
+{
+	PjProjection after = {.name = projection->name,.targets = left};
+	ArrayType  *names = DatumGetArrayTypeP(projection->targets);
+	Datum	   *targets;
+	int			n;
+
+	deconstruct_array(names, TEXTOID, -1, false, TYPALIGN_INT, &targets, NULL,
+					  &n);
+	for (int i = 0; i < n; i++)
+	{
+		Oid			relid = pj_target_relid(TextDatumGetCString(targets[i]));
+
+		if (OidIsValid(relid) && !is_others_target(projection, relid) &&
+			!(left && pj_target_is(&after, relid)))
+			pj_guard_remove(relid);
+	}
+}
 
 /* ---- create ---- */
 
@@ -194,6 +249,7 @@ read_create_arguments(FunctionCallInfo fcinfo, PjDefinition *definition)
 					   text_to_cstring(PG_GETARG_TEXT_PP(10))),
 				errhint("The only source is \"events\"."));
 	definition->options = DatumGetJsonbP(pj_required(fcinfo, 11, "options"));
+	definition->settings = DatumGetJsonbP(pj_required(fcinfo, 12, "settings"));
 }
 
 /* A parameter that may be null. */
@@ -224,8 +280,8 @@ set_code(Datum *values, char *nulls, int i, const PjDefinition *definition)
 static void
 insert_definition(const PjDefinition *definition, Oid owner)
 {
-	Datum		values[16];
-	char		nulls[] = "                ";
+	Datum		values[17];
+	char		nulls[] = "                 ";
 	PjContext	saved;
 	bool		isnull;
 
@@ -243,6 +299,7 @@ insert_definition(const PjDefinition *definition, Oid owner)
 	set_value(values, nulls, 14,
 			  PointerGetDatum(pj_definition_hash(definition)));
 	set_string(values, nulls, 15, definition->search_path);
+	set_value(values, nulls, 16, JsonbPGetDatum(definition->settings));
 
 	pj_enter_internal(&saved);
 	if (pj_execute(&insert_projection, values, nulls) == 0)
@@ -282,6 +339,7 @@ projector_create(PG_FUNCTION_ARGS)
 	read_create_arguments(fcinfo, &definition);
 	definition.search_path = effective_search_path();
 	pj_definition_check(&definition, owner);
+	guard_targets(&definition);
 	insert_definition(&definition, owner);
 	notice_workers(definition.mode);
 
@@ -341,8 +399,8 @@ projector_alter(PG_FUNCTION_ARGS)
 	PjProjection *projection;
 	PjDefinition definition;
 	Jsonb	   *changes;
-	Datum		values[9];
-	char		nulls[] = "         ";
+	Datum		values[10];
+	char		nulls[] = "          ";
 	bool		redefined;
 	PjContext	saved;
 
@@ -356,6 +414,8 @@ projector_alter(PG_FUNCTION_ARGS)
 	if (redefined)
 		refuse_runs(projection);
 	pj_definition_check(&definition, pj_projection_owner(projection));
+	guard_targets(&definition);
+	unguard_targets(projection, definition.targets);
 
 	set_value(values, nulls, 0, Int32GetDatum(projection->id));
 	set_code(values, nulls, 1, &definition);
@@ -364,6 +424,7 @@ projector_alter(PG_FUNCTION_ARGS)
 	set_value(values, nulls, 7, JsonbPGetDatum(definition.options));
 	set_value(values, nulls, 8, redefined ?
 			  PointerGetDatum(pj_definition_hash(&definition)) : 0);
+	set_value(values, nulls, 9, JsonbPGetDatum(definition.settings));
 	pj_enter_internal(&saved);
 	if (redefined)
 		pj_execute(&keep_hashes, values, NULL);
@@ -391,6 +452,7 @@ projector_drop(PG_FUNCTION_ARGS)
 	projection = pj_projection_own(pj_required_name(fcinfo, 0, "name"),
 								   ExclusiveLock);
 	values[0] = Int32GetDatum(projection->id);
+	unguard_targets(projection, 0);
 	pj_enter_internal(&saved);
 	pj_runs_forget(projection);
 	pj_registry_update(&delete_projection, values, NULL);

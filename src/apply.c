@@ -165,6 +165,7 @@ init_piece(Piece *piece, PjBatch *batch, int lo, int hi)
 	memset(&piece->work.digest, 0, sizeof(PjDigest));
 	piece->moving = false;
 	pj_deadline_begin(0);
+	pj_forget_cancel();
 }
 
 /* The first event that is not passed over. */
@@ -258,7 +259,7 @@ note_failed(PjBatch *batch, int i, ErrorData *error)
 	PjOutcome	outcome;
 
 	pj_batch_enter(batch);
-	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+	if (pj_deadline_passed())
 		error->message = pj_deadline_message();
 	batch->apply->failed++;
 	batch->apply->failed_at = pj_event_sequence(batch->events[i]);

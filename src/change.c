@@ -52,9 +52,9 @@ json_text_array(JsonbValue *value, const char *name)
 	return makeArrayResult(array, CurrentMemoryContext);
 }
 
-/* The options with some replaced, and those set to null removed. */
+/* An object with some members replaced, and those set to null removed. */
 static Jsonb *
-merged_options(Jsonb *old, JsonbValue *changes)
+merged_object(Jsonb *old, JsonbValue *changes, const char *name)
 {
 	Datum		values[2] = {JsonbPGetDatum(old)};
 	PjContext	saved;
@@ -65,7 +65,7 @@ merged_options(Jsonb *old, JsonbValue *changes)
 		!JsonContainerIsObject(changes->val.binary.data))
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("\"options\" must be a JSON object"));
+				errmsg("\"%s\" must be a JSON object", name));
 	values[1] = JsonbPGetDatum(JsonbValueToJsonb(changes));
 	pj_enter_internal(&saved);
 	pj_execute(&merge_options, values, NULL);
@@ -118,7 +118,10 @@ read_change(PjDefinition *definition, const char *name, JsonbValue *value)
 		definition->event_types = value->type == jbvNull ? (Datum) 0 :
 			json_text_array(value, name);
 	else if (strcmp(name, "options") == 0)
-		definition->options = merged_options(definition->options, value);
+		definition->options = merged_object(definition->options, value, name);
+	else if (strcmp(name, "settings") == 0)
+		definition->settings = merged_object(definition->settings, value,
+											 name);
 	else if (strcmp(name, "mode") == 0)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -128,7 +131,7 @@ read_change(PjDefinition *definition, const char *name, JsonbValue *value)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("\"%s\" of a projection cannot be changed", name),
-				errhint("What can be changed is \"%s\", \"targets\", \"event_types\" and \"options\".",
+				errhint("What can be changed is \"%s\", \"targets\", \"event_types\", \"options\" and \"settings\".",
 						definition->kind->name));
 }
 
@@ -190,5 +193,7 @@ pj_projection_changed(const PjProjection *projection,
 						  &changed->ntypes);
 	changed->options_json = definition->options;
 	pj_options_parse(definition->options, &changed->options);
+	changed->settings_json = definition->settings;
+	changed->settings = pj_settings_read(definition->settings);
 	changed->version = PG_UINT64_MAX - changes++;
 }

@@ -6,16 +6,18 @@
  * owner of schema projector with a search_path of pg_catalog alone, so that
  * callers need no privileges on our tables and cannot slip in operators of
  * their own.  A projection's code runs as the projection's owner, in a
- * security-restricted operation, with the search_path pinned at its creation
- * and projector.tenant_id set to the event's tenant.
+ * security-restricted operation, with fixed settings (settings.c), the
+ * search_path pinned at its creation and the event's tenant.  What it may not
+ * do is in guard.c.
  *
  * On error nobody needs to leave them: the end of the (sub)transaction
  * restores role, settings and SPI.
  *
- * While a projection's code runs, DDL, TRUNCATE and RESET ALL are refused.
- * An owner may alter its own tables, and so a handler could switch off the
- * row-level security that keeps it to its tenant; TRUNCATE does not ask a
- * policy; and RESET ALL would reset the tenant.
+ * A projection's code can get into our own context again: with option
+ * "may_append" it may append events.  What our own SQL does then is not the
+ * projection's doing.  We note the subtransaction in which we entered our own
+ * context: if the code catches an error of ours, that subtransaction is gone,
+ * and with it the note.
  */
 #include "compat.h"
 
@@ -25,18 +27,24 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "tcop/cmdtag.h"
-#include "tcop/utility.h"
+#include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/memutils.h"
 #include "utils/syscache.h"
 
 #include "context.h"
 #include "deadline.h"
 
 PG_FUNCTION_INFO_V1(projector_is_replay);
+PG_FUNCTION_INFO_V1(projector_tenant_id);
 
 static PjUserCode *running = NULL;
-static ProcessUtility_hook_type next_process_utility = NULL;
+
+/* Where the running code got into our own context, or invalid. */
+static SubTransactionId internal = InvalidSubTransactionId;
+
+/* The server has cancelled the query while a projection's code ran. */
+static bool cancelled = false;
 
 /* The owner of schema projector. */
 static Oid
@@ -57,13 +65,6 @@ schema_owner(void)
 	return owner;
 }
 
-static void
-set_local(const char *name, const char *value)
-{
-	(void) set_config_option(name, value, PGC_SUSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
-}
-
 /*
  * Start running our own SQL: become the owner of schema projector and connect
  * to SPI.  Memory is allocated where the caller had it allocated.
@@ -79,7 +80,9 @@ pj_enter_internal(PjContext *saved)
 						   saved->sec_context | SECURITY_LOCAL_USERID_CHANGE);
 	saved->guc_level = NewGUCNestLevel();
 	if (strcmp(namespace_search_path, path) != 0)
-		set_local("search_path", path);
+		pj_set_local("search_path", path);
+	saved->internal = internal;
+	internal = GetCurrentSubTransactionId();
 	caller = CurrentMemoryContext;
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
@@ -90,8 +93,82 @@ void
 pj_leave_internal(PjContext *saved)
 {
 	SPI_finish();
+	internal = saved->internal;
 	AtEOXact_GUC(false, saved->guc_level);
 	SetUserIdAndSecContext(saved->userid, saved->sec_context);
+}
+
+/*
+ * Is it the server that cancels the query?  Only ProcessInterrupts() does
+ * that; a projection's code may raise the same SQLSTATE itself.
+ */
+bool
+pj_is_cancel(const ErrorData *error)
+{
+	return error->elevel >= ERROR &&
+		error->sqlerrcode == ERRCODE_QUERY_CANCELED && error->funcname &&
+		strcmp(error->funcname, "ProcessInterrupts") == 0;
+}
+
+/*
+ * Error context callback: note a cancel while it is being raised.  The code
+ * may catch it, and some languages raise it again as an error of their own.
+ */
+static void
+note_cancel(void *arg)
+{
+	MemoryContext caller;
+	ErrorData  *error;
+
+	if (geterrcode() != ERRCODE_QUERY_CANCELED)
+		return;
+	caller = MemoryContextSwitchTo(TopTransactionContext);
+	error = CopyErrorData();
+	cancelled = cancelled || pj_is_cancel(error);
+	FreeErrorData(error);
+	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * Has the query been cancelled while a projection's code ran, since
+ * pj_forget_cancel() was called?
+ */
+bool
+pj_was_cancelled(void)
+{
+	return cancelled;
+}
+
+void
+pj_forget_cancel(void)
+{
+	cancelled = false;
+}
+
+/* Code that catches a cancel cannot go on by that. */
+static void
+raise_caught_cancel(void)
+{
+	if (cancelled && !pj_deadline_passed())
+		ereport(ERROR,
+				errcode(ERRCODE_QUERY_CANCELED),
+				errmsg("canceling statement due to user request"));
+}
+
+static void
+enter_user_code(const PjUserCode *code, PjContext *saved)
+{
+	GetUserIdAndSecContext(&saved->userid, &saved->sec_context);
+	SetUserIdAndSecContext(code->owner,
+						   saved->sec_context | SECURITY_LOCAL_USERID_CHANGE |
+						   SECURITY_RESTRICTED_OPERATION);
+	saved->guc_level = NewGUCNestLevel();
+	pj_pin_settings();
+	pj_settings_apply(code->settings);
+	if (strcmp(namespace_search_path, code->search_path) != 0)
+		pj_set_local("search_path", code->search_path);
+	pj_set_local("projector.tenant_id", code->tenant);
+	saved->internal = internal;
 }
 
 /*
@@ -103,27 +180,26 @@ pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg)
 {
 	PjUserCode *outer = running;
 	PjContext	saved;
+	ErrorContextCallback callback = {error_context_stack, note_cancel, NULL};
 
-	GetUserIdAndSecContext(&saved.userid, &saved.sec_context);
-	SetUserIdAndSecContext(code->owner,
-						   saved.sec_context | SECURITY_LOCAL_USERID_CHANGE |
-						   SECURITY_RESTRICTED_OPERATION);
-	saved.guc_level = NewGUCNestLevel();
-	set_local("search_path", code->search_path);
-	set_local("projector.tenant_id", code->tenant);
-
+	enter_user_code(code, &saved);
+	error_context_stack = &callback;
 	PG_TRY();
 	{
 		running = code;
+		internal = InvalidSubTransactionId;
 		body(arg);
 	}
 	PG_FINALLY();
 	{
 		running = outer;
+		internal = saved.internal;
 		pj_deadline_disarm();
 	}
 	PG_END_TRY();
+	error_context_stack = callback.previous;
 
+	raise_caught_cancel();
 	AtEOXact_GUC(false, saved.guc_level);
 	SetUserIdAndSecContext(saved.userid, saved.sec_context);
 }
@@ -133,6 +209,18 @@ Datum
 projector_is_replay(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_BOOL(running != NULL && running->replay);
+}
+
+/*
+ * The tenant whose event is being applied.  A setting could be forged in a
+ * session that has not loaded this library; this cannot.
+ */
+Datum
+projector_tenant_id(PG_FUNCTION_ARGS)
+{
+	if (running == NULL || running->tenant[0] == '\0')
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(running->tenant));
 }
 
 /* The running code's next event is replayed, or not. */
@@ -147,6 +235,21 @@ const PjUserCode *
 pj_user_code(void)
 {
 	return running;
+}
+
+/* Is it SQL of ours that runs, though a projection's code has called it? */
+static bool
+is_internal(void)
+{
+	return internal != InvalidSubTransactionId &&
+		SubTransactionIsActive(internal);
+}
+
+/* The projection's code if what is executed now is its own, or NULL. */
+const PjUserCode *
+pj_user_code_executing(void)
+{
+	return running == NULL || is_internal() ? NULL : running;
 }
 
 /* A projection's code may not call this function. */
@@ -174,45 +277,4 @@ pj_require_read_committed(const char *function)
 				errmsg("%s must run at isolation level READ COMMITTED",
 					   function),
 				errhint("Call it in a transaction of its own, or begin with BEGIN ISOLATION LEVEL READ COMMITTED."));
-}
-
-/* May a projection's code run this?  See the top of this file. */
-static bool
-is_refused(Node *statement)
-{
-	if (IsA(statement, TruncateStmt))
-		return true;
-	/* it would reset projector.tenant_id, without asking for privileges */
-	if (IsA(statement, VariableSetStmt))
-		return ((VariableSetStmt *) statement)->kind == VAR_RESET_ALL;
-	return GetCommandLogLevel(statement) == LOGSTMT_DDL;
-}
-
-static void
-restrict_utility(PlannedStmt *pstmt, const char *queryString,
-				 bool readOnlyTree, ProcessUtilityContext context,
-				 ParamListInfo params, QueryEnvironment *queryEnv,
-				 DestReceiver *dest, QueryCompletion *qc)
-{
-	if (running != NULL && is_refused(pstmt->utilityStmt))
-		ereport(ERROR,
-				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				errmsg("projection \"%s\" cannot run %s",
-					   running->projection,
-					   CreateCommandName(pstmt->utilityStmt)),
-				errdetail("A projection's code may read and write rows, but not define objects, truncate tables or reset all settings."));
-
-	if (next_process_utility)
-		next_process_utility(pstmt, queryString, readOnlyTree, context,
-							 params, queryEnv, dest, qc);
-	else
-		standard_ProcessUtility(pstmt, queryString, readOnlyTree, context,
-								params, queryEnv, dest, qc);
-}
-
-void
-pj_context_init(void)
-{
-	next_process_utility = ProcessUtility_hook;
-	ProcessUtility_hook = restrict_utility;
 }

@@ -10,15 +10,18 @@
 
 #include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
+#include "storage/lmgr.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
 
 #include "definition.h"
 #include "subxact.h"
 #include "statement.h"
 #include "target.h"
+#include "targetguard.h"
 
 #define MAX_NAME_LENGTH 200
 
@@ -91,6 +94,40 @@ target_need(const PjDefinition *definition, const PjOptions *options, int i)
 		PJ_NEEDS_NOTHING;
 }
 
+/*
+ * Does another projection write this table?  A rebuild of the one would clear
+ * the rows of the other.
+ */
+static void
+check_not_shared(const PjDefinition *definition, const PjOptions *options,
+				 Oid relid)
+{
+	PjProjection *projections;
+	int			n;
+
+	/* two that are being created see each other only one after the other */
+	LockRelationOid(relid, ShareUpdateExclusiveLock);
+	n = pj_projections(&projections);
+	for (int i = 0; i < n; i++)
+	{
+		bool		fold = is_fold(definition) ||
+			pj_is_fold(projections[i].kind);
+
+		if (strcmp(projections[i].name, definition->name) == 0 ||
+			!pj_target_is(&projections[i], relid) ||
+			(!fold && (options->shared_targets ||
+					   projections[i].options.shared_targets)))
+			continue;
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_IN_USE),
+				errmsg("table \"%s\" is a target of projection \"%s\" already",
+					   get_rel_name(relid), projections[i].name),
+				errdetail("A rebuild of one projection would remove the other's rows."),
+				fold ? errhint("Give each projection a table of its own.") :
+				errhint("Give each projection a table of its own, or set option \"shared_targets\" and clear each one's rows by a function in option \"clear\"."));
+	}
+}
+
 static void
 check_targets(PjDefinition *definition, const PjOptions *options, Oid owner)
 {
@@ -117,6 +154,7 @@ check_targets(PjDefinition *definition, const PjOptions *options, Oid owner)
 												target_need(definition,
 															options, i));
 
+		check_not_shared(definition, options, pj_target_relid(qualified));
 		targets[i] = CStringGetTextDatum(qualified);
 	}
 	definition->targets = pj_text_array(targets, n);
@@ -260,6 +298,8 @@ pj_definition_check(PjDefinition *definition, Oid owner)
 	check_on_error(definition, &options);
 	check_on_rebuild_error(definition, &options);
 	check_dependencies(definition, &options);
+	pj_settings_check(pj_settings_read(definition->settings));
+	pj_guard_check_writes(options.writes);
 	check_targets(definition, &options, owner);
 	definition->kind->check(definition, owner);
 }
@@ -278,6 +318,10 @@ pj_definition_hash(const PjDefinition *definition)
 		appendStringInfo(&str, "\n%s",
 						 OidOutputFunctionCall(F_ARRAY_OUT,
 											   definition->event_types));
+	if (JB_ROOT_COUNT(definition->settings) > 0)
+		appendStringInfo(&str, "\n%s",
+						 JsonbToCString(NULL, &definition->settings->root,
+										VARSIZE(definition->settings)));
 	image = cstring_to_text_with_len(str.data, str.len);
 	return DatumGetByteaPP(DirectFunctionCall1(sha256_bytea,
 											   PointerGetDatum(image)));
@@ -302,6 +346,7 @@ pj_definition_of(const PjProjection *projection)
 			.ordering = projection->ordering,
 			.options = projection->options_json,
 			.search_path = projection->search_path,
+			.settings = projection->settings_json,
 	};
 }
 

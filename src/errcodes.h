@@ -16,7 +16,7 @@
 #define ERRCODE_PJ_SEQUENCE_VIOLATION	MAKE_SQLSTATE('P','J','0','0','2')
 /* an event is not the one it claims to be: its payload's hash, or its id */
 #define ERRCODE_PJ_EVENT_MISMATCH		MAKE_SQLSTATE('P','J','0','0','3')
-/* a fold returned a row of another tenant or key */
+/* a projection wrote a row of another tenant, or a fold one of another key */
 #define ERRCODE_PJ_ISOLATION			MAKE_SQLSTATE('P','J','0','0','4')
 /* some events of a batch are in the log already, some are not */
 #define ERRCODE_PJ_PARTIAL_BATCH		MAKE_SQLSTATE('P','J','0','0','6')
@@ -24,5 +24,7 @@
 #define ERRCODE_PJ_EVENT_MISSING		MAKE_SQLSTATE('P','J','0','0','7')
 /* a handler did not stamp the row it wrote */
 #define ERRCODE_PJ_CHECKPOINT			MAKE_SQLSTATE('P','J','0','0','8')
+/* a projection's code wrote a table that was not declared */
+#define ERRCODE_PJ_UNDECLARED			MAKE_SQLSTATE('P','J','0','0','9')
 
 #endif							/* PJ_ERRCODES_H */

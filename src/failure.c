@@ -14,6 +14,7 @@
 #include "utils/timestamp.h"
 
 #include "alert.h"
+#include "context.h"
 #include "deadline.h"
 #include "errcodes.h"
 #include "failure.h"
@@ -174,23 +175,19 @@ static PjStatement select_projection = {
 /*
  * May this error be recorded as the event's?  Not if it says that somebody
  * wants the whole transaction to end.
+ *
+ * A projection's code can raise any SQLSTATE, also those of a cancel or a
+ * shutdown: dblink hands on what the other server said.  A shutdown of this
+ * server is FATAL, and never comes here.  A cancel is known by who raised it,
+ * or was noted when it was raised, whatever the code has made of it since.
  */
 bool
 pj_failure_swallowed(const ErrorData *error)
 {
-	switch (error->sqlerrcode)
-	{
-		case ERRCODE_QUERY_CANCELED:
-			return pj_deadline_passed();
-		case ERRCODE_ADMIN_SHUTDOWN:
-		case ERRCODE_CRASH_SHUTDOWN:
-		case ERRCODE_CANNOT_CONNECT_NOW:
-			return false;
-		case ERRCODE_T_R_SERIALIZATION_FAILURE:
-			return !IsolationUsesXactSnapshot();
-		default:
-			return true;
-	}
+	if (pj_was_cancelled() || pj_is_cancel(error))
+		return pj_deadline_passed();
+	return error->sqlerrcode != ERRCODE_T_R_SERIALIZATION_FAILURE ||
+		!IsolationUsesXactSnapshot();
 }
 
 /* May this error go away by itself? */

@@ -13,6 +13,8 @@
 #include "compat.h"
 
 #include "access/relation.h"
+#include "access/transam.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
@@ -25,8 +27,8 @@
 #include "parser/parser.h"
 #include "rewrite/rewriteHandler.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/regproc.h"
 #include "utils/typcache.h"
 
 #include "foldcode.h"
@@ -118,25 +120,65 @@ place_vars(Node *node, void *arg)
 }
 
 /*
- * Does an expression ask for the time, or for the user?  That is stable within
- * a statement, but not from one rebuild to the next.
+ * Does a built-in function ask for the time, the user, or anything else of the
+ * session?  It is stable within a statement, but not from one rebuild to the
+ * next.  (Those that go by settings alone are fine: settings are fixed.)
  */
 static bool
-asks_for_now(Node *node, void *arg)
+asks_session(Oid function)
+{
+	static const char *const names[] = {"current_setting", "current_schemas",
+	"pg_has_role", "row_security_active"};
+	const char *name = get_func_name(function);
+	size_t		length = strlen(name);
+
+	if (func_volatile(function) == PROVOLATILE_IMMUTABLE)
+		return false;
+	if (get_func_nargs(function) == 0)
+		return true;
+	for (int i = 0; i < lengthof(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+
+	/* has_table_privilege() and so on; age() up to today */
+	return (strncmp(name, "has_", 4) == 0 && length > 10 &&
+			strcmp(name + length - 10, "_privilege") == 0) ||
+		(strcmp(name, "age") == 0 && get_func_nargs(function) == 1);
+}
+
+/* Nobody but its author knows what a function depends on. */
+static void
+check_immutable(Oid function, const char *what)
+{
+	if (func_volatile(function) != PROVOLATILE_IMMUTABLE)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
+				errmsg("expression for %s calls function %s, which is not IMMUTABLE",
+					   what, format_procedure(function)),
+				errdetail("The same events must always give the same rows."),
+				errhint("Declare the function IMMUTABLE if its result depends on its arguments alone."));
+}
+
+static bool
+is_unfit_function(Oid function, void *arg)
+{
+	if (function < FirstNormalObjectId)
+		return func_volatile(function) == PROVOLATILE_VOLATILE ||
+			asks_session(function);
+	check_immutable(function, arg);
+	return false;
+}
+
+/* Does an expression depend on more than what it is given? */
+static bool
+is_unfit(Node *node, void *arg)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, SQLValueFunction))
+	if (IsA(node, SQLValueFunction) || IsA(node, NextValueExpr) ||
+		check_functions_in_node(node, is_unfit_function, arg))
 		return true;
-	if (IsA(node, FuncExpr))
-	{
-		Oid			function = ((FuncExpr *) node)->funcid;
-
-		if (function == F_NOW || function == F_TRANSACTION_TIMESTAMP ||
-			function == F_STATEMENT_TIMESTAMP)
-			return true;
-	}
-	return expression_tree_walker(node, asks_for_now, arg);
+	return expression_tree_walker(node, is_unfit, arg);
 }
 
 /* Parse an expression of some type, as an assignment would. */
@@ -159,8 +201,7 @@ parse_expression(Scope *scope, const char *str, Oid type, int32 typmod)
 					   format_type_be(type)),
 				errhint("Cast it."));
 	assign_expr_collations(scope->pstate, coerced);
-	if (contain_volatile_functions(coerced) ||
-		asks_for_now(coerced, NULL))
+	if (is_unfit(coerced, (void *) scope->what))
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
 				errmsg("expression for %s depends on more than row and event",
@@ -186,22 +227,29 @@ compile_expression(Scope *scope, const char *str, Form_pg_attribute attribute)
 
 /* ---- columns ---- */
 
+static const char *const runtime_columns[] = {"tenant_id", "last_event_id",
+"last_event_version", "last_log_seq"};
+
+/* Does the runtime fill in this column, whatever its default? */
+static bool
+is_runtime_column(const char *name, const char *key)
+{
+	for (int i = 0; i < lengthof(runtime_columns); i++)
+		if (strcmp(name, runtime_columns[i]) == 0)
+			return true;
+	return strcmp(name, key) == 0;
+}
+
 static void
 check_column(Relation target, const char *name, AttrNumber attno,
 			 const char *key)
 {
-	static const char *const own[] = {"tenant_id", "last_event_id",
-	"last_event_version", "last_log_seq"};
-
 	if (attno <= 0)
 		ereport(ERROR,
 				errcode(ERRCODE_UNDEFINED_COLUMN),
 				errmsg("target table \"%s\" has no column \"%s\"",
 					   RelationGetRelationName(target), name));
-	for (int i = 0; i < lengthof(own); i++)
-		if (strcmp(name, own[i]) == 0)
-			key = name;
-	if (strcmp(name, key) == 0 ||
+	if (is_runtime_column(name, key) ||
 		TupleDescAttr(RelationGetDescr(target), attno - 1)->attgenerated)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -246,24 +294,52 @@ compile_columns(PjFoldCode *code, Scope *scope, Relation target,
 	}
 }
 
+static bool
+is_among(const char *name, const char **names)
+{
+	for (int i = 0; names[i]; i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* A row rebuilt must start from what it started from the first time. */
+static void
+check_default(const char *column, Node *expr)
+{
+	if (is_unfit(expr, psprintf("default of column \"%s\"", column)))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
+				errmsg("default of column \"%s\" is not the same every time",
+					   column),
+				errdetail("A new row of a fold starts from the columns' defaults, and the same events must always give the same rows."),
+				errhint("Drop the default and take the value from the event, or name the column in option \"digest_ignore\"."));
+}
+
 /* What a new row starts from. */
 static void
-compile_defaults(PjFoldCode *code, Relation target)
+compile_defaults(PjFoldCode *code, Relation target, const char **ignored)
 {
 	TupleDesc	desc = RelationGetDescr(target);
+	char	   *key = pj_target_key(target);
 
 	code->defaults = palloc0(sizeof(ExprState *) * desc->natts);
 	for (int i = 0; i < desc->natts; i++)
 	{
+		char	   *name = NameStr(TupleDescAttr(desc, i)->attname);
 		Node	   *expr;
 
 		if (TupleDescAttr(desc, i)->attisdropped ||
-			TupleDescAttr(desc, i)->attgenerated)
+			TupleDescAttr(desc, i)->attgenerated ||
+			is_runtime_column(name, key))
 			continue;
 		expr = build_column_default(target, i + 1);
-		if (expr)
-			code->defaults[i] = ExecInitExpr(expression_planner((Expr *) expr),
-											 NULL);
+		if (expr == NULL)
+			continue;
+		if (!is_among(name, ignored))
+			check_default(name, expr);
+		code->defaults[i] = ExecInitExpr(expression_planner((Expr *) expr),
+										 NULL);
 	}
 }
 
@@ -286,10 +362,12 @@ compile_key(PjFoldCode *code, Relation event_type, Relation target,
 
 /*
  * Compile a fold's expressions, in the current memory context.  fold_columns
- * is NULL if a function folds, key if it is the aggregate.
+ * is NULL if a function folds, key if it is the aggregate; "ignored" are the
+ * columns of option "digest_ignore".
  */
 PjFoldCode *
-pj_fold_compile(Relation target, Jsonb *fold_columns, const char *key)
+pj_fold_compile(Relation target, Jsonb *fold_columns, const char *key,
+				const char **ignored)
 {
 	PjFoldCode *code = palloc0(sizeof(PjFoldCode));
 	Oid			event_relid = get_typ_typrelid(pj_event_type_oid());
@@ -309,7 +387,7 @@ pj_fold_compile(Relation target, Jsonb *fold_columns, const char *key)
 		scope.row = add_relation(scope.pstate, target, "s", false);
 		scope.event = add_relation(scope.pstate, event_type, "e", false);
 		compile_columns(code, &scope, target, fold_columns);
-		compile_defaults(code, target);
+		compile_defaults(code, target, ignored);
 		free_parsestate(scope.pstate);
 	}
 	if (key)

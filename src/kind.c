@@ -10,6 +10,7 @@
 #include "context.h"
 #include "kind.h"
 #include "shmem.h"
+#include "targetguard.h"
 
 static const PjKind *const kinds[] = {
 	&pj_kind_handler,
@@ -54,17 +55,12 @@ void
 pj_kind_run(PjWork *work, void (*body) (void *), void *arg)
 {
 	const PjProjection *projection = work->projection;
-	PjUserCode	code = {
-		.projection = projection->name,
-		.search_path = projection->search_path,
-		.tenant = work->tenant,
-		.may_append = projection->options.may_append,
-	};
+	PjUserCode	code;
 	ErrorContextCallback callback = {error_context_stack, describe_event,
 	work};
 
 	error_context_stack = &callback;
-	code.owner = pj_projection_owner(projection);
+	pj_user_code_init(&code, projection, work->tenant);
 	pj_run_user_code(&code, body, arg);
 	error_context_stack = callback.previous;
 }
@@ -81,6 +77,7 @@ pj_kind_try(const PjDefinition *definition, Oid owner, void (*body) (void *),
 		.projection = definition->name,
 		.owner = owner,
 		.search_path = definition->search_path,
+		.settings = pj_settings_read(definition->settings),
 		.tenant = "",
 	};
 

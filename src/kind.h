@@ -26,6 +26,7 @@ typedef struct PjDefinition
 	const char *ordering;		/* NULL: as the kind needs it */
 	Jsonb	   *options;
 	const char *search_path;	/* with which the code is run */
+	Jsonb	   *settings;		/* so too, on top of the fixed ones */
 } PjDefinition;
 
 /* Which event failed is not known; it is found by trying fewer of them. */

@@ -135,10 +135,12 @@ try_expressions(void *arg)
 	const PjDefinition *definition = arg;
 	Relation	target = table_open(definition_target(definition),
 									AccessShareLock);
+	PjOptions	options;
 
+	pj_options_parse(definition->options, &options);
 	(void) pj_fold_compile(target, definition->fold_columns,
 						   pj_key_is_aggregate(definition->key) ?
-						   NULL : definition->key);
+						   NULL : definition->key, options.digest_ignore);
 	table_close(target, AccessShareLock);
 }
 
@@ -256,7 +258,8 @@ compile_fold(KeptFold *kept, const PjProjection *projection)
 	}
 	caller = MemoryContextSwitchTo(kept->context);
 	kept->code = pj_fold_compile(target, projection->fold_columns,
-								 other_key ? projection->key : NULL);
+								 other_key ? projection->key : NULL,
+								 projection->options.digest_ignore);
 	MemoryContextSwitchTo(caller);
 	table_close(target, NoLock);
 	kept->changed = false;		/* the lock keeps it as it is */

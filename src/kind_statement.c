@@ -18,11 +18,13 @@
 #include "executor/spi.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
 #include "parser/parser.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
+#include "utils/plancache.h"
 #include "utils/queryenvironment.h"
 #include "utils/snapmgr.h"
 #include "utils/tuplestore.h"
@@ -137,13 +139,13 @@ check_syntax(const char *statement)
 				errcode(ERRCODE_SYNTAX_ERROR),
 				errmsg("statement must be exactly one statement"),
 				errdetail("It consists of %d.", list_length(parsed)),
-				errhint("Several tables can be written by WITH … AS (INSERT …), … INSERT …."));
+				errhint("Several tables can be written by WITH ... AS (INSERT ...), ... INSERT ...."));
 	if (!changes_something(linitial_node(RawStmt, parsed)->stmt))
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("statement must be an INSERT, UPDATE, DELETE or MERGE"),
 				errdetail("It changes nothing, or is a command."),
-				errhint("For example: INSERT INTO totals … SELECT … FROM batch GROUP BY … ON CONFLICT … DO UPDATE …."));
+				errhint("For example: INSERT INTO totals SELECT ... FROM batch GROUP BY ... ON CONFLICT ... DO UPDATE ...."));
 }
 
 static void
@@ -152,15 +154,51 @@ describe_statement(void *arg)
 	errcontext("statement of projection \"%s\"", (const char *) arg);
 }
 
+/* Does a query, or a part of it, read the relation "batch"? */
+static bool
+reads_batch(Node *node, void *arg)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, RangeTblEntry))
+		return ((RangeTblEntry *) node)->rtekind == RTE_NAMEDTUPLESTORE;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, reads_batch, arg,
+								 QTW_EXAMINE_RTES_BEFORE);
+	return expression_tree_walker(node, reads_batch, arg);
+}
+
+/* A statement that does not look at the events would do the same for any. */
+static void
+check_reads_batch(SPIPlanPtr plan)
+{
+	ListCell   *source,
+			   *query;
+
+	foreach(source, SPI_plan_get_plan_sources(plan))
+		foreach(query, ((CachedPlanSource *) lfirst(source))->query_list)
+			if (reads_batch(lfirst(query), NULL))
+				return;
+	ereport(ERROR,
+			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			errmsg("statement does not read the relation \"%s\"",
+				   RELATION_NAME),
+			errdetail("It would do the same whatever the events are."),
+			errhint("For example: INSERT INTO totals SELECT ... FROM batch GROUP BY ... ON CONFLICT ... DO UPDATE ...."));
+}
+
 /* Planning a statement finds out what parsing does not. */
 static void
 plan_statement(void *arg)
 {
 	TupleDesc	desc = lookup_rowtype_tupdesc_copy(pj_event_type_oid(), -1);
+	SPIPlanPtr	plan;
 
 	SPI_connect();
 	register_batch(desc, tuplestore_begin_heap(false, false, 64), 0);
-	(void) SPI_plan_get_cached_plan(prepare((const char *) arg));
+	plan = prepare((const char *) arg);
+	check_reads_batch(plan);
+	(void) SPI_plan_get_cached_plan(plan);
 	SPI_finish();
 }
 

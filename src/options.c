@@ -61,6 +61,8 @@ static const OptionDef option_defs[] = {
 	{"clear", OPTION_TEXT, FIELD(clear)},
 	{"digest", OPTION_BOOL, FIELD(digest), true},
 	{"digest_ignore", OPTION_NAMES, FIELD(digest_ignore)},
+	{"writes", OPTION_NAMES, FIELD(writes)},
+	{"shared_targets", OPTION_BOOL, FIELD(shared_targets), false},
 	{"depends_on", OPTION_NAMES, FIELD(depends_on)},
 };
 

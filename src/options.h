@@ -25,6 +25,8 @@ typedef struct PjOptions
 	const char *clear;			/* name of a function, or NULL */
 	bool		digest;
 	const char **digest_ignore; /* names of columns; ends with NULL */
+	const char **writes;		/* names of tables; ends with NULL */
+	bool		shared_targets; /* another projection may write them too */
 	const char **depends_on;	/* names of projections; ends with NULL */
 } PjOptions;
 

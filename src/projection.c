@@ -32,6 +32,7 @@
 #include "lock.h"
 #include "projection.h"
 #include "statement.h"
+#include "targetguard.h"
 #include "waiters.h"
 
 PG_FUNCTION_INFO_V1(projector_projections_changed);
@@ -64,7 +65,9 @@ enum
 	Anum_home,
 	Anum_definition_hash,
 	Anum_search_path,
-	Anum_created_at
+	Anum_created_at,
+	Anum_paused_at,
+	Anum_settings
 };
 
 static PjTable projections_table = {"projections", "projections_pkey"};
@@ -208,6 +211,8 @@ read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
 	p->dormant = strcmp(TextDatumGetCString(columns[Anum_home - 1]),
 						pj_home()) != 0;
 	p->search_path = text_column(Anum_search_path);
+	p->settings_json = DatumGetJsonbPCopy(columns[Anum_settings - 1]);
+	p->settings = pj_settings_read(p->settings_json);
 }
 
 static void
@@ -373,14 +378,27 @@ void
 pj_run_as_owner(const PjProjection *projection, const char *tenant,
 				void (*body) (void *), void *arg)
 {
-	PjUserCode	code = {
-		.projection = projection->name,
-		.search_path = projection->search_path,
-		.tenant = tenant,
-		.owner = pj_projection_owner(projection),
-		.replay = true,
-	};
+	PjUserCode	code;
 
+	pj_user_code_init(&code, projection, tenant);
+	code.replay = true;
+	pj_run_user_code(&code, body, arg);
+}
+
+/*
+ * Read a projection's rows, to hash or show them.  That is done with the fixed
+ * settings alone, so that it does not depend on the projection's own.
+ */
+void
+pj_read_as_owner(const PjProjection *projection, const char *tenant,
+				 void (*body) (void *), void *arg)
+{
+	PjUserCode	code;
+
+	pj_user_code_init(&code, projection, tenant);
+	code.replay = true;
+	code.settings = NULL;
+	code.check_write = NULL;
 	pj_run_user_code(&code, body, arg);
 }
 

@@ -9,6 +9,7 @@
 #include "storage/lockdefs.h"
 
 #include "options.h"
+#include "settings.h"
 #include "source.h"
 
 typedef enum PjMode
@@ -57,6 +58,8 @@ typedef struct PjProjection
 	uint64		version;		/* of that row: another one after each change */
 	bool		dormant;		/* it lives in another database */
 	const char *search_path;
+	Jsonb	   *settings_json;
+	PjSetting  *settings;		/* the same, taken apart */
 } PjProjection;
 
 struct PjStatement;
@@ -89,6 +92,9 @@ extern bool pj_projection_wants(const PjProjection *projection,
 extern Oid	pj_projection_owner(const PjProjection *projection);
 extern void pj_run_as_owner(const PjProjection *projection, const char *tenant,
 							void (*body) (void *), void *arg);
+extern void pj_read_as_owner(const PjProjection *projection,
+							 const char *tenant, void (*body) (void *),
+							 void *arg);
 extern void pj_registry_update(struct PjStatement *stmt, Datum *values,
 							   const char *nulls);
 extern void pj_registry_note_overrides(const PjProjection *projection,

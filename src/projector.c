@@ -6,7 +6,7 @@
 
 #include "fmgr.h"
 
-#include "context.h"
+#include "guard.h"
 #include "guc.h"
 #include "launcher.h"
 #include "shmem.h"
@@ -24,6 +24,6 @@ _PG_init(void)
 	pj_shmem_init();
 	pj_wakeup_init();
 	pj_waiters_init();
-	pj_context_init();
+	pj_guard_init();
 	pj_launcher_init();
 }

@@ -49,6 +49,7 @@
 #include "source.h"
 #include "step.h"
 #include "tail.h"
+#include "targetguard.h"
 #include "wakeup.h"
 
 PG_FUNCTION_INFO_V1(projector_rebuild);
@@ -227,6 +228,7 @@ rebuild_projection(const char *name, Datum tenant, Datum aggregate)
 	int64		applied;
 
 	pj_clear_check(projection, aggregate != 0);
+	pj_guard_report_writes(projection);
 	pj_wake_at_commit();
 	pj_enter_internal(&saved);
 	if (aggregate)

@@ -36,6 +36,7 @@
 #include "active.h"
 #include "aside.h"
 #include "clear.h"
+#include "context.h"
 #include "cursor.h"
 #include "deadline.h"
 #include "definition.h"
@@ -349,7 +350,7 @@ note_error(Job *job, ErrorData *error)
 	/* the row is as it was before the batch */
 	if (!pj_run_look(job->run->id, job->run))
 		elog(ERROR, "run %lld is gone", (long long) job->run->id);
-	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+	if (pj_deadline_passed())
 		error->message = pj_deadline_message();
 	ereport(WARNING,
 			errcode(error->sqlerrcode),
@@ -384,6 +385,7 @@ pj_run_batch(PjRun *run)
 	if (!enter_run(&job))
 		return PJ_RUN_PASSED;
 	pj_deadline_begin(0);
+	pj_forget_cancel();
 	error = pj_subtransaction(do_batch_without_hanging, &job, &kept);
 	if (error && !pj_failure_swallowed(error))
 		ReThrowError(error);

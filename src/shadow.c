@@ -14,6 +14,7 @@
 #include "utils/memutils.h"
 
 #include "apply.h"
+#include "context.h"
 #include "deadline.h"
 #include "failure.h"
 #include "kind.h"
@@ -125,6 +126,7 @@ try_first(Trial *trial, int n)
 	trial->work.hi = n;
 	trial->work.at = 0;
 	pj_deadline_begin(0);
+	pj_forget_cancel();
 	if (n > 0)
 		error = pj_subtransaction(try_events, trial, &kept);
 	if (error && !pj_failure_swallowed(error))

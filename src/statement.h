@@ -9,7 +9,7 @@
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 
-#define PJ_STATEMENT_MAX_ARGS 16
+#define PJ_STATEMENT_MAX_ARGS 20
 
 typedef struct PjStatement
 {

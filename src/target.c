@@ -26,6 +26,14 @@
 
 #include "target.h"
 
+/* A table's name, qualified and quoted. */
+char *
+pj_target_name(Relation rel)
+{
+	return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
+									  RelationGetRelationName(rel));
+}
+
 static void
 check_relation(Relation rel, Oid owner)
 {
@@ -36,11 +44,6 @@ check_relation(Relation rel, Oid owner)
 		ereport(ERROR,
 				errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				errmsg("target \"%s\" is not a table", name));
-	if (rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
-		ereport(ERROR,
-				errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				errmsg("target \"%s\" is a temporary table", name),
-				errdetail("A read model must be there for every session."));
 	if (RelationGetNamespace(rel) == get_namespace_oid("projector", false) ||
 		IsSystemRelation(rel))
 		ereport(ERROR,
@@ -55,22 +58,44 @@ check_relation(Relation rel, Oid owner)
 }
 
 /*
- * A deferred constraint would be checked after the projection's code has
- * ended, which its restricted context does not allow.
+ * A deferrable constraint could be checked after the projection's code has
+ * ended, which its restricted context does not allow: whoever appends can
+ * defer it.
  */
 static void
-check_no_deferred(Relation rel)
+check_no_deferrable(Relation rel)
 {
 	TriggerDesc *triggers = rel->trigdesc;
 
 	for (int i = 0; triggers && i < triggers->numtriggers; i++)
-		if (triggers->triggers[i].tginitdeferred)
+		if (triggers->triggers[i].tgdeferrable)
 			ereport(ERROR,
 					errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					errmsg("target table \"%s\" has a deferred constraint",
+					errmsg("target table \"%s\" has a deferrable constraint",
 						   RelationGetRelationName(rel)),
 					errdetail("Constraints on a read model are checked while it is being written."),
-					errhint("Alter the constraint to INITIALLY IMMEDIATE."));
+					errhint("Make the constraint NOT DEFERRABLE."));
+}
+
+/* What a target must be at all times, whatever the projection's kind. */
+void
+pj_target_check_storage(Relation rel)
+{
+	if (rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
+		ereport(ERROR,
+				errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				errmsg("target \"%s\" is a temporary table",
+					   RelationGetRelationName(rel)),
+				errdetail("A read model must be there for every session."));
+	if (rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
+		ereport(ERROR,
+				errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				errmsg("target \"%s\" is an unlogged table",
+					   RelationGetRelationName(rel)),
+				errdetail("It would be empty after a crash, while the offsets say that its events have been applied."),
+				errhint("Make it a logged one: ALTER TABLE %s SET LOGGED.",
+						pj_target_name(rel)));
+	check_no_deferrable(rel);
 }
 
 static void
@@ -173,7 +198,7 @@ check_table(Relation rel, Oid owner, PjTargetNeed need)
 	check_relation(rel, owner);
 	check_column(rel, "tenant_id",
 				 "Every row of a read model belongs to a tenant.");
-	check_no_deferred(rel);
+	pj_target_check_storage(rel);
 	if (need == PJ_NEEDS_CHECKPOINT)
 		check_checkpoint(rel);
 	if (need == PJ_NEEDS_FOLD || need == PJ_NEEDS_LOG_FOLD)
@@ -224,8 +249,7 @@ pj_target_check(const char *name, Oid owner, PjTargetNeed need)
 
 	rel = table_open(relid, NoLock);
 	check_table(rel, owner, need);
-	qualified = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
-										   RelationGetRelationName(rel));
+	qualified = pj_target_name(rel);
 	table_close(rel, NoLock);
 
 	return qualified;
@@ -258,6 +282,23 @@ refuse_altered(const PjProjection *projection, const char *table)
 			errmsg("target table %s of projection \"%s\" has been dropped or altered",
 				   table, projection->name),
 			errhint("Restore it, or change the projection with projector_alter."));
+}
+
+/* The table of that name, or invalid. */
+Oid
+pj_target_relid(const char *name)
+{
+	return RangeVarGetRelid(parse_table(name), NoLock, true);
+}
+
+/* Is a table one of the projection's targets? */
+bool
+pj_target_is(const PjProjection *projection, Oid relid)
+{
+	for (int i = 0; i < pj_target_count(projection); i++)
+		if (pj_target_relid(target_name(projection, i)) == relid)
+			return true;
+	return false;
 }
 
 /* A projection's i'th target, counted from 0; an error if it is gone. */

@@ -34,6 +34,7 @@
 #include "source.h"
 #include "statement.h"
 #include "target.h"
+#include "targetguard.h"
 #include "trial.h"
 
 PG_FUNCTION_INFO_V1(projector_digest);
@@ -239,6 +240,7 @@ projector_verify(PG_FUNCTION_ARGS)
 	PjContext	saved;
 
 	InitMaterializedSRF(fcinfo, 0);
+	pj_guard_report_writes(projection);
 	pj_enter_internal(&saved);
 	if (tenant)
 		verify_tenant(projection, tenant, result);

@@ -29,7 +29,8 @@ CREATE TABLE projector.projections (
     definition_hash  bytea NOT NULL,
     search_path      text NOT NULL,
     created_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
-    paused_at        timestamptz
+    paused_at        timestamptz,
+    settings         jsonb NOT NULL DEFAULT '{}'
 );
 COMMENT ON TABLE projector.projections IS 'the registered projections';
 COMMENT ON COLUMN projector.projections.overrides IS
@@ -44,6 +45,8 @@ COMMENT ON COLUMN projector.projections.home IS
     'the database this projection lives in; elsewhere it is dormant';
 COMMENT ON COLUMN projector.projections.search_path IS
     'the path its code runs with, pinned when it was created';
+COMMENT ON COLUMN projector.projections.settings IS
+    'settings its code runs with, on top of those that are fixed for all';
 
 -- Tells every session that its copy of the registry is out of date.
 CREATE FUNCTION projector.projections_changed() RETURNS trigger

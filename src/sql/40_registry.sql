@@ -6,11 +6,16 @@ CREATE FUNCTION projector_create(
     targets text[] DEFAULT NULL, key text DEFAULT 'aggregate_id',
     event_types text[] DEFAULT NULL, mode text DEFAULT 'async',
     ordering text DEFAULT NULL, source text DEFAULT 'events',
-    options jsonb DEFAULT '{}')
+    options jsonb DEFAULT '{}', settings jsonb DEFAULT '{}')
 RETURNS void
 LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_create';
 COMMENT ON FUNCTION projector_create IS 'register a projection';
+
+-- Keeps a projection's code to the rows of its event's tenant: a trigger on each
+-- target of handlers and statements, which does nothing while no such code runs.
+CREATE FUNCTION projector.guard_tenant() RETURNS trigger
+LANGUAGE C AS 'MODULE_PATHNAME', 'projector_guard_tenant';
 
 -- Changes a projection's definition or options.  Tables: projections (update).
 CREATE FUNCTION projector_alter(name text, changes jsonb) RETURNS void

@@ -111,6 +111,15 @@ AS 'MODULE_PATHNAME', 'projector_wait_log';
 COMMENT ON FUNCTION projector_wait_log IS
     'wait until the log has been applied up to a position';
 
+-- For row-level security policies: the tenant whose event a projection's code is
+-- being applied to, and null in all other code.  Unlike a setting it cannot be
+-- chosen by a session.  Tables: none.
+CREATE FUNCTION projector_tenant_id() RETURNS text
+LANGUAGE C STABLE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'projector_tenant_id';
+COMMENT ON FUNCTION projector_tenant_id IS
+    'the tenant whose event is being applied; null outside of a projection''s code';
+
 -- For handlers: is the event one that has been read from the log again, by a
 -- reset or for a new projection, and not just appended?  A handler with effects
 -- beyond its read model leaves them out then.  Tables: none.

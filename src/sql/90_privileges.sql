@@ -17,6 +17,9 @@ REVOKE ALL ON FUNCTION
     projector_preview, projector_explain
     FROM PUBLIC;
 
+-- Policies and triggers on users' tables call these, whoever writes the tables.
+GRANT EXECUTE ON FUNCTION projector_tenant_id, projector.guard_tenant TO PUBLIC;
+
 -- A dump carries the data along, and the sequences that number it.
 SELECT pg_catalog.pg_extension_config_dump('projector.events', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.events_log_seq_seq', '');

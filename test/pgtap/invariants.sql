@@ -54,7 +54,7 @@ CREATE VIEW misordered AS
     WHERE sequence_number <> expected;
 
 SELECT projector_create('balance', handler => 'apply_balance', targets => '{balance}', mode => 'inline',
-    options => '{"idempotent": true, "checkpoint": "check"}');
+    options => '{"idempotent": true, "checkpoint": "check", "writes": ["calls"]}');
 
 -- ---- 1 Coupled ----
 SELECT projector_append('acme', 'a', 'Added', '1');
@@ -195,7 +195,7 @@ SET search_path = pgtap_owner, public;
 CREATE TABLE seen (tenant_id text, aggregate_id text, who text, path text, tenant text, restricted boolean);
 ALTER TABLE seen ENABLE ROW LEVEL SECURITY;
 ALTER TABLE seen FORCE ROW LEVEL SECURITY;
-CREATE POLICY own ON seen USING (tenant_id = current_setting('projector.tenant_id'));
+CREATE POLICY own ON seen USING (tenant_id = public.projector_tenant_id());
 CREATE FUNCTION look(e projector.event) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     restricted boolean := false;

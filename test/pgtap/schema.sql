@@ -190,7 +190,7 @@ SELECT set_eq($$ SELECT proname::text COLLATE "default" || '(' || pg_get_functio
     'projector_cancel_run(run_id bigint) -> boolean',
     'projector_catch_up(name text, tenant_id text DEFAULT NULL::text, until_log_seq bigint DEFAULT NULL::bigint) -> bigint',
     'projector_clear(name text, tenant_id text) -> bigint',
-    'projector_create(name text, handler text DEFAULT NULL::text, fold text DEFAULT NULL::text, fold_columns jsonb DEFAULT NULL::jsonb, statement text DEFAULT NULL::text, targets text[] DEFAULT NULL::text[], key text DEFAULT ''aggregate_id''::text, event_types text[] DEFAULT NULL::text[], mode text DEFAULT ''async''::text, ordering text DEFAULT NULL::text, source text DEFAULT ''events''::text, options jsonb DEFAULT ''{}''::jsonb) -> void',
+    'projector_create(name text, handler text DEFAULT NULL::text, fold text DEFAULT NULL::text, fold_columns jsonb DEFAULT NULL::jsonb, statement text DEFAULT NULL::text, targets text[] DEFAULT NULL::text[], key text DEFAULT ''aggregate_id''::text, event_types text[] DEFAULT NULL::text[], mode text DEFAULT ''async''::text, ordering text DEFAULT NULL::text, source text DEFAULT ''events''::text, options jsonb DEFAULT ''{}''::jsonb, settings jsonb DEFAULT ''{}''::jsonb) -> void',
     'projector_digest(name text, tenant_id text) -> text',
     'projector_digest_all(tenant_id text) -> text',
     'projector_drain(name text DEFAULT NULL::text, tenant_id text DEFAULT NULL::text, max_events bigint DEFAULT NULL::bigint) -> bigint',
@@ -213,6 +213,7 @@ SELECT set_eq($$ SELECT proname::text COLLATE "default" || '(' || pg_get_functio
     'projector_set_mode(name text, mode text, tenant_id text DEFAULT NULL::text) -> void',
     'projector_skip(name text, tenant_id text, aggregate_id text, sequence_number bigint, reason text) -> boolean',
     'projector_start_run(name text, mode text DEFAULT ''rebuild''::text, tenant_id text DEFAULT NULL::text, until_log_seq bigint DEFAULT NULL::bigint) -> SETOF bigint',
+    'projector_tenant_id() -> text',
     'projector_unskip(name text, tenant_id text, aggregate_id text, sequence_number bigint) -> boolean',
     'projector_verify(name text, tenant_id text DEFAULT NULL::text) -> TABLE(tenant_id text, matches boolean, live_digest text, rebuilt_digest text, differing_rows bigint, sample jsonb)',
     'projector_wait(name text, tenant_id text, aggregate_id text, sequence_number bigint, timeout interval DEFAULT ''00:00:05''::interval) -> text',
@@ -221,7 +222,7 @@ SELECT set_eq($$ SELECT proname::text COLLATE "default" || '(' || pg_get_functio
     'projector_worker_stop() -> integer'
     ], 'functions, arguments, defaults and results');
 SELECT is_empty($$ SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('app'::regnamespace, 'projector'::regnamespace)
-    AND proname LIKE 'projector\_%' AND proname NOT LIKE '%outbox%' AND proname <> 'projector_blockers' AND (provolatile <> 'v' OR proparallel <> 'u') $$,
+    AND proname LIKE 'projector\_%' AND proname NOT LIKE '%outbox%' AND proname NOT IN ('projector_blockers', 'projector_tenant_id') AND (provolatile <> 'v' OR proparallel <> 'u') $$,
     'functions that write are volatile and not parallel');
 
 -- ---- settings ----
@@ -233,7 +234,8 @@ SELECT is_empty($$ SELECT p.oid::regprocedure FROM pg_proc p
     JOIN pg_depend d ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e'
     JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'projector',
     aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-    WHERE a.grantee = 0 $$, 'PUBLIC may not execute any function');
+    WHERE a.grantee = 0 AND p.proname NOT IN ('projector_tenant_id', 'guard_tenant') $$,
+    'PUBLIC may not execute any function but those for policies and triggers');
 SELECT is_empty($$ SELECT c.oid::regclass, a.privilege_type FROM pg_class c,
     aclexplode(coalesce(c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's'::"char" ELSE 'r' END, c.relowner))) a
     WHERE c.relnamespace = 'projector'::regnamespace AND c.relkind IN ('r', 'v', 'S', 'p', 'm') AND a.grantee = 0 $$,

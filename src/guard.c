@@ -1,0 +1,238 @@
+/*
+ * guard.c
+ *	  What a projection's code may not do.
+ *
+ * It may read and write rows.  These are refused while it runs, and only
+ * then:
+ *
+ *	- DDL.  An owner may alter its own tables, and so a handler could switch
+ *	  off what keeps it to its tenant.
+ *	- TRUNCATE, which asks no policy and fires no row trigger.
+ *	- Commands that change the session: an inline append runs in a client's.
+ *	  SET CONSTRAINTS would outlive the call; DISCARD, DEALLOCATE, UNLISTEN
+ *	  and commands on cursors and prepared statements would reach the
+ *	  client's own; RESET ALL would reset the tenant.
+ *	- Writing a table that was not declared.  A rebuild would not clear it,
+ *	  and verify would not see it.  Every plan says which tables it writes;
+ *	  what happens through triggers, cascades and functions runs plans of its
+ *	  own.
+ *	- Writing a row of another tenant.  That is for the row's table to see,
+ *	  by a trigger on each target.
+ *
+ * Not seen: sequences, large objects, and what dblink or a foreign data
+ * wrapper does elsewhere.
+ */
+#include "compat.h"
+
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "executor/executor.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "parser/parsetree.h"
+#include "tcop/cmdtag.h"
+#include "tcop/utility.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+#include "context.h"
+#include "errcodes.h"
+#include "guard.h"
+
+PG_FUNCTION_INFO_V1(projector_guard_tenant);
+
+static ProcessUtility_hook_type next_process_utility = NULL;
+static ExecutorStart_hook_type next_executor_start = NULL;
+
+/* ---- commands ---- */
+
+static bool
+is_refused(Node *statement)
+{
+	switch (nodeTag(statement))
+	{
+		case T_TruncateStmt:
+		case T_ConstraintsSetStmt:
+		case T_DiscardStmt:
+		case T_PrepareStmt:
+		case T_DeallocateStmt:
+		case T_DeclareCursorStmt:
+		case T_FetchStmt:
+		case T_ClosePortalStmt:
+		case T_UnlistenStmt:
+			return true;
+		case T_VariableSetStmt:
+			return ((VariableSetStmt *) statement)->kind == VAR_RESET_ALL;
+		default:
+			return GetCommandLogLevel(statement) == LOGSTMT_DDL;
+	}
+}
+
+static void
+check_write(const PjUserCode *code, Oid relid)
+{
+	if (code->check_write)
+		code->check_write(code, relid);
+	else
+		ereport(ERROR,
+				errcode(ERRCODE_PJ_UNDECLARED),
+				errmsg("projection \"%s\" cannot write table \"%s\" now",
+					   code->projection, get_rel_name(relid)),
+				errdetail("Its code is being looked at, not applied."));
+}
+
+/* COPY plans nothing. */
+static void
+check_copy(const PjUserCode *code, const CopyStmt *copy)
+{
+	if (copy->is_from && copy->relation)
+		check_write(code, RangeVarGetRelid(copy->relation, RowExclusiveLock,
+										   false));
+}
+
+static void
+guard_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
+			  ProcessUtilityContext context, ParamListInfo params,
+			  QueryEnvironment *queryEnv, DestReceiver *dest,
+			  QueryCompletion *qc)
+{
+	const PjUserCode *code = pj_user_code_executing();
+
+	if (code != NULL && is_refused(pstmt->utilityStmt))
+		ereport(ERROR,
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("projection \"%s\" cannot run %s", code->projection,
+					   CreateCommandName(pstmt->utilityStmt)),
+				errdetail("A projection's code may read and write rows, but not define objects, truncate tables or change the session."),
+				errhint("Create tables and other objects in a migration, before the projection is created."));
+	if (code != NULL && IsA(pstmt->utilityStmt, CopyStmt))
+		check_copy(code, (CopyStmt *) pstmt->utilityStmt);
+
+	if (next_process_utility)
+		next_process_utility(pstmt, queryString, readOnlyTree, context,
+							 params, queryEnv, dest, qc);
+	else
+		standard_ProcessUtility(pstmt, queryString, readOnlyTree, context,
+								params, queryEnv, dest, qc);
+}
+
+/* ---- tables ---- */
+
+/* Check every table that a plan writes. */
+static void
+check_plan(const PjUserCode *code, const PlannedStmt *plan)
+{
+	ListCell   *cell;
+
+	foreach(cell, plan->resultRelations)
+	{
+		const RangeTblEntry *rte = rt_fetch(lfirst_int(cell), plan->rtable);
+
+		/* a view with INSTEAD OF triggers keeps nothing itself */
+		if (rte->rtekind == RTE_RELATION && rte->relkind != RELKIND_VIEW)
+			check_write(code, rte->relid);
+	}
+}
+
+/* After the owner's rights have been checked, before anything is written. */
+static void
+guard_executor(QueryDesc *query, int eflags)
+{
+	const PjUserCode *code = NULL;
+
+	if (query->plannedstmt->resultRelations != NIL)
+		code = pj_user_code_executing();
+	if (next_executor_start)
+		next_executor_start(query, eflags);
+	else
+		standard_ExecutorStart(query, eflags);
+	if (code != NULL)
+		check_plan(code, query->plannedstmt);
+}
+
+/* ---- rows ---- */
+
+/* Is a value of column tenant_id this tenant? */
+static bool
+is_tenant(Datum value, Form_pg_attribute attribute, const char *tenant)
+{
+	size_t		length = strlen(tenant);
+	Oid			output;
+	bool		varlena;
+	char	   *str;
+
+	if (attribute->atttypid == TEXTOID || attribute->atttypid == VARCHAROID)
+	{
+		text	   *name = DatumGetTextPP(value);
+
+		return VARSIZE_ANY_EXHDR(name) == length &&
+			memcmp(VARDATA_ANY(name), tenant, length) == 0;
+	}
+	getTypeOutputInfo(attribute->atttypid, &output, &varlena);
+	str = OidOutputFunctionCall(output, value);
+	if (getBaseType(attribute->atttypid) == BPCHAROID)
+		str[bpchartruelen(str, strlen(str))] = '\0';
+	return strcmp(str, tenant) == 0;
+}
+
+static void
+check_row(const PjUserCode *code, Relation rel, HeapTuple row)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	int			attno = SPI_fnumber(desc, "tenant_id");
+	bool		isnull;
+	Datum		value;
+
+	if (attno <= 0)
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_COLUMN),
+				errmsg("target table \"%s\" has no column \"tenant_id\"",
+					   RelationGetRelationName(rel)));
+	value = heap_getattr(row, attno, desc, &isnull);
+	if (!isnull &&
+		is_tenant(value, TupleDescAttr(desc, attno - 1), code->tenant))
+		return;
+	ereport(ERROR,
+			errcode(ERRCODE_PJ_ISOLATION),
+			errmsg("projection \"%s\" wrote a row of another tenant to table \"%s\"",
+				   code->projection, RelationGetRelationName(rel)),
+			errdetail("The event is of tenant \"%s\"; rows of other tenants would be lost in a rebuild.",
+					  code->tenant),
+			errhint("Set tenant_id to the event's, and have it in the WHERE clause of every UPDATE and DELETE."));
+}
+
+/*
+ * AFTER each row of a target of a handler or statement.  It does nothing
+ * unless a projection's code writes the row.
+ */
+Datum
+projector_guard_tenant(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigdata = (TriggerData *) fcinfo->context;
+	const PjUserCode *code = pj_user_code();
+
+	if (!CALLED_AS_TRIGGER(fcinfo) ||
+		!TRIGGER_FIRED_AFTER(trigdata->tg_event) ||
+		!TRIGGER_FIRED_FOR_ROW(trigdata->tg_event))
+		ereport(ERROR,
+				errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				errmsg("guard_tenant() must be called by an AFTER trigger for each row"));
+	if (code != NULL)
+	{
+		check_row(code, trigdata->tg_relation, trigdata->tg_trigtuple);
+		if (TRIGGER_FIRED_BY_UPDATE(trigdata->tg_event))
+			check_row(code, trigdata->tg_relation, trigdata->tg_newtuple);
+	}
+	return PointerGetDatum(NULL);
+}
+
+void
+pj_guard_init(void)
+{
+	next_process_utility = ProcessUtility_hook;
+	ProcessUtility_hook = guard_utility;
+	next_executor_start = ExecutorStart_hook;
+	ExecutorStart_hook = guard_executor;
+}

@@ -1,0 +1,25 @@
+/*
+ * settings.h
+ *	  The settings that users' code runs with.
+ */
+#ifndef PJ_SETTINGS_H
+#define PJ_SETTINGS_H
+
+#include "compat.h"
+#include "utils/jsonb.h"
+
+/* One setting of a projection's own; a list ends with a name of NULL. */
+typedef struct PjSetting
+{
+	const char *name;
+	const char *value;
+} PjSetting;
+
+extern void pj_pin_settings(void);
+extern void pj_set_local(const char *name, const char *value);
+extern PjSetting *pj_settings_read(Jsonb *json);
+extern void pj_settings_check(const PjSetting *settings);
+extern const char *pj_settings_problem(const PjSetting *settings);
+extern void pj_settings_apply(const PjSetting *settings);
+
+#endif							/* PJ_SETTINGS_H */

@@ -1,0 +1,21 @@
+/*
+ * targetguard.h
+ *	  Which tables a projection's code may write, and what they must have.
+ */
+#ifndef PJ_TARGETGUARD_H
+#define PJ_TARGETGUARD_H
+
+#include "compat.h"
+
+#include "context.h"
+#include "projection.h"
+
+extern void pj_user_code_init(PjUserCode *code,
+							  const PjProjection *projection,
+							  const char *tenant);
+extern void pj_guard_install(Oid relid);
+extern void pj_guard_remove(Oid relid);
+extern void pj_guard_check_writes(const char **names);
+extern void pj_guard_report_writes(const PjProjection *projection);
+
+#endif							/* PJ_TARGETGUARD_H */
