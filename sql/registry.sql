@@ -300,7 +300,7 @@ SELECT projector_create('one', handler => 'note', targets => '{log}', mode => 's
 SET search_path = "$user", "Two ""2""", missing, public, one;
 SELECT projector_create('two', handler => 'note', targets => '{log}', mode => 'strict');
 SELECT projector_create('quoted', handler => '"Note it''s 5%"', targets => array['"The Log"'], mode => 'strict');
-SELECT projector_create('other path', handler => 'one.note', targets => '{one.log}', mode => 'strict', options => '{"shared_targets": true}');
+SELECT projector_create('other path', handler => 'one.note', targets => '{one.log,log}', mode => 'strict', options => '{"shared_targets": true}');
 RESET search_path;
 SELECT name, handler, targets, search_path FROM projector.projections ORDER BY projection_id;
 -- and used so, whatever the appender's path
