@@ -106,7 +106,8 @@ guard_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 				errmsg("projection \"%s\" cannot run %s", code->projection,
 					   CreateCommandName(pstmt->utilityStmt)),
 				errdetail("A projection's code may read and write rows, but not define objects, truncate tables or change the session."),
-				errhint("Create tables and other objects in a migration, before the projection is created."));
+				GetCommandLogLevel(pstmt->utilityStmt) == LOGSTMT_DDL ?
+				errhint("Create tables and other objects in a migration, before the projection is created.") : 0);
 	if (code != NULL && IsA(pstmt->utilityStmt, CopyStmt))
 		check_copy(code, (CopyStmt *) pstmt->utilityStmt);
 

@@ -32,7 +32,8 @@ $node->safe_psql('postgres', q{
 	END $$;
 	SELECT projector_create('inline', handler => 'apply_balance', targets => '{balance}', mode => 'inline',
 		event_types => '{Added,Taken}', options => '{"retry_base": "10 min", "idempotent": true}');
-	SELECT projector_create('async', handler => 'apply_balance', event_types => '{Queued}');
+	SELECT projector_create('async', handler => 'apply_balance', targets => '{balance}', event_types => '{Queued}',
+		options => '{"shared_targets": true}');
 	SELECT projector_create('gone', handler => 'apply_balance');
 	SELECT projector_drop('gone');
 	SELECT projector_append(t, a, 'Added', to_jsonb(n), metadata => '{"ü": "€"}')

@@ -75,9 +75,9 @@ END $$;
 SELECT projector_create('patient', handler => 'apply_model', targets => '{model}', event_types => '{patient}',
     options => '{"retry_base": "1 h", "retry_max": "2000 h"}');
 SELECT projector_create('brisk', handler => 'apply_model', targets => '{model}', event_types => '{brisk}',
-    options => '{"retry_base": "1 ms", "retry_max": "5 ms"}');
+    options => '{"retry_base": "1 ms", "retry_max": "5 ms", "shared_targets": true}');
 SELECT projector_create('quick', handler => 'apply_model', targets => '{model}', event_types => '{quick}',
-    options => '{"retry_base": "1 h", "timeout": "1 s"}');
+    options => '{"retry_base": "1 h", "timeout": "1 s", "shared_targets": true}');
 
 CREATE FUNCTION chain(seqs bigint[]) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
