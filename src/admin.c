@@ -452,13 +452,13 @@ projector_drop(PG_FUNCTION_ARGS)
 	projection = pj_projection_own(pj_required_name(fcinfo, 0, "name"),
 								   ExclusiveLock);
 	values[0] = Int32GetDatum(projection->id);
-	unguard_targets(projection, 0);
 	pj_enter_internal(&saved);
 	pj_runs_forget(projection);
 	pj_registry_update(&delete_projection, values, NULL);
 	for (int i = 0; i < lengthof(delete_rows); i++)
 		pj_execute(&delete_rows[i], values, NULL);
 	pj_leave_internal(&saved);
+	unguard_targets(projection, 0);
 
 	PG_RETURN_VOID();
 }
