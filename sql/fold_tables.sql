@@ -120,7 +120,7 @@ INSERT INTO colours VALUES ('red'), ('blue');
 CREATE TABLE cars (tenant_id text, id text, colour text REFERENCES colours, plate text UNIQUE, parked int4range, spot int,
     last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id), EXCLUDE USING gist (parked WITH &&));
 CREATE TABLE drivers (car_tenant text, car_id text, name text, FOREIGN KEY (car_tenant, car_id) REFERENCES cars ON DELETE CASCADE);
-SELECT projector_create('cars', targets => '{cars}', event_types => '{Car}', fold_columns => '{
+SELECT projector_create('cars', targets => '{cars}', event_types => '{Car}', options => '{"writes": ["drivers"]}', fold_columns => '{
     "colour": "coalesce(e.payload->>''colour'', s.colour)", "plate": "coalesce(e.payload->>''plate'', s.plate)",
     "parked": "coalesce((e.payload->>''parked'')::int4range, s.parked)"}');
 SELECT give('Car', ARRAY['{"colour": "red", "plate": "A1"}', '{"colour": "green", "plate": "A2"}', '{"colour": "blue", "plate": "A1"}',
@@ -147,7 +147,7 @@ SELECT projector_drop('cars');
 -- a row referred to: it goes, and so do they
 SELECT count(*) FROM drivers;
 CREATE FUNCTION cars_fold(s cars, e projector.event) RETURNS cars IMMUTABLE LANGUAGE sql AS 'SELECT NULL::cars';
-SELECT projector_create('scrap', fold => 'cars_fold', targets => '{cars}', event_types => '{Scrapped}');
+SELECT projector_create('scrap', fold => 'cars_fold', targets => '{cars}', event_types => '{Scrapped}', options => '{"writes": ["drivers"]}');
 INSERT INTO drivers VALUES ('acme', 'a', 'Ann'), ('acme', 'b', 'Bob');
 SELECT give_empty('Scrapped', 1, '{a}');
 SELECT drain();

@@ -62,6 +62,7 @@ static const OptionDef option_defs[] = {
 	{"digest", OPTION_BOOL, FIELD(digest), true},
 	{"digest_ignore", OPTION_NAMES, FIELD(digest_ignore)},
 	{"depends_on", OPTION_NAMES, FIELD(depends_on)},
+	{"writes", OPTION_NAMES, FIELD(writes)},
 };
 
 #define field_of(options, def, type) \

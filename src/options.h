@@ -26,6 +26,8 @@ typedef struct PjOptions
 	bool		digest;
 	const char **digest_ignore; /* names of columns; ends with NULL */
 	const char **depends_on;	/* names of projections; ends with NULL */
+	const char **writes;		/* names of tables outside of the read model
+								 * that its code changes; ends with NULL */
 } PjOptions;
 
 extern void pj_options_parse(Jsonb *json, PjOptions *options);
