@@ -120,9 +120,9 @@ INSERT INTO colours VALUES ('red'), ('blue');
 CREATE TABLE cars (tenant_id text, id text, colour text REFERENCES colours, plate text UNIQUE, parked int4range, spot int,
     last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id), EXCLUDE USING gist (parked WITH &&));
 CREATE TABLE drivers (car_tenant text, car_id text, name text, FOREIGN KEY (car_tenant, car_id) REFERENCES cars ON DELETE CASCADE);
-SELECT projector_create('cars', targets => '{cars}', event_types => '{Car}', fold_columns => '{
+SELECT projector_create('cars', targets => '{cars}', event_types => '{Car}', options => '{"writes": ["drivers"]}', fold_columns => '{
     "colour": "coalesce(e.payload->>''colour'', s.colour)", "plate": "coalesce(e.payload->>''plate'', s.plate)",
-    "parked": "coalesce((e.payload->>''parked'')::int4range, s.parked)"}', options => '{"writes": ["drivers"]}');
+    "parked": "coalesce((e.payload->>''parked'')::int4range, s.parked)"}');
 SELECT give('Car', ARRAY['{"colour": "red", "plate": "A1"}', '{"colour": "green", "plate": "A2"}', '{"colour": "blue", "plate": "A1"}',
     '{"plate": "A4", "parked": "[1,5)"}', '{"plate": "A5", "parked": "[3,7)"}', '{"plate": "A6", "parked": "[5,6)"}'], '{a,b,c,d,e,f}');
 SELECT give_empty('Car', 6, '{a,b,c,d,e,f}');

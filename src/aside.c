@@ -13,8 +13,11 @@
  * In the end the rows that differ are written to the target (foldmerge.c), and
  * the bookkeeping takes the live one's place, in one transaction.
  *
- * The table belongs to the extension.  That keeps it out of dumps, in which it
- * would be of no use, and it goes with the extension.
+ * The table belongs to the projection's owner, as every table does that holds
+ * values of users' types: ANALYZE, also that of autovacuum, runs code of types
+ * as the table's owner.  It is a member of the extension.  That keeps it out of
+ * dumps, in which it would be of no use, it goes with the extension, and its
+ * owner cannot drop it.  The owner can alter it; then the build starts over.
  */
 #include "compat.h"
 
@@ -27,9 +30,11 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_extension.h"
+#include "catalog/pg_trigger.h"
 #include "catalog/pg_type.h"
 #include "catalog/toasting.h"
 #include "commands/extension.h"
+#include "commands/trigger.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "storage/lmgr.h"
@@ -128,13 +133,13 @@ static PjStatement forget[] = {
 	FORGET("projection_digests"),
 };
 
-/* Do rows of the table depend on other rows, of it or of other tables? */
+/* Is there a unique or exclusion constraint besides the primary key? */
 static bool
-has_shared_constraints(Relation target)
+has_other_keys(Relation target)
 {
 	List	   *indexes = RelationGetIndexList(target);
 	ListCell   *cell;
-	bool		found = RelationGetFKeyList(target) != NIL;
+	bool		found = false;
 
 	foreach(cell, indexes)
 	{
@@ -149,24 +154,52 @@ has_shared_constraints(Relation target)
 }
 
 /*
+ * Does anything see what happens to single rows?  Triggers for each row do; and
+ * foreign keys of other tables that refer to this one, by triggers of their own.
+ */
+static bool
+is_observed(Relation target)
+{
+	const TriggerDesc *triggers = target->trigdesc;
+
+	for (int i = 0; triggers && i < triggers->numtriggers; i++)
+	{
+		const Trigger *trigger = &triggers->triggers[i];
+
+		if (TRIGGER_FOR_ROW(trigger->tgtype) &&
+			RI_FKey_trigger_type(trigger->tgfoid) != RI_TRIGGER_FK)
+			return true;
+	}
+	return false;
+}
+
+/*
  * Can the read model be built aside?  Not if it is cleared by a function of its
  * own, which may know of more than the target; nor if triggers change rows
- * before they are written, which they do not do in another table.  Where an
- * event that fails is to be held or passed over, it must be found out which one
- * it is while the target's own constraints are met.
+ * before they are written, which they do not do in another table.
+ *
+ * With a second unique key two rows may have swapped values, and then the merge
+ * must remove rows and write them again.  Whoever observes rows would see that:
+ * such a target is rebuilt in place.
+ *
+ * Where an event that fails is to be held or skipped, it must be found out which
+ * one it is while the target's own constraints are met.
  */
 bool
 pj_aside_possible(const PjProjection *projection)
 {
 	Relation	target;
+	bool		others;
 	bool		possible;
 
 	if (!pj_is_fold(projection->kind) || projection->options.clear)
 		return false;
 	target = table_open(pj_target_oid(projection, 0), AccessShareLock);
+	others = has_other_keys(target);
 	possible = !pj_fold_has_triggers(target) &&
+		!(others && is_observed(target)) &&
 		(strcmp(projection->options.on_rebuild_error, "raise") == 0 ||
-		 !has_shared_constraints(target));
+		 (!others && RelationGetFKeyList(target) == NIL));
 	table_close(target, AccessShareLock);
 	return possible;
 }
@@ -218,7 +251,7 @@ make_index(Relation target, Relation table)
  * the one it makes, so that logical replication leaves it alone.
  */
 static void
-make_table(Relation target, const PjRun *run)
+make_table(Relation target, const PjRun *run, Oid owner)
 {
 	Oid			relid;
 	Relation	table;
@@ -228,7 +261,7 @@ make_table(Relation target, const PjRun *run)
 	relid = heap_create_with_catalog(table_name(run),
 									 get_namespace_oid("projector", false),
 									 target->rd_rel->reltablespace, InvalidOid,
-									 InvalidOid, InvalidOid, GetUserId(),
+									 InvalidOid, InvalidOid, owner,
 									 target->rd_rel->relam,
 									 CreateTupleDescCopy(RelationGetDescr(target)),
 									 NIL, RELKIND_RELATION,
@@ -290,7 +323,61 @@ have_same_key(Relation a, Relation b)
 	return same;
 }
 
+static void
+drop_table(const PjRun *run)
+{
+	ObjectAddress address;
+
+	ObjectAddressSet(address, RelationRelationId, find_table(run));
+	if (!OidIsValid(address.objectId))
+		return;
+	LockRelationOid(address.objectId, AccessExclusiveLock);
+	performDeletion(&address, DROP_CASCADE,
+					PERFORM_DELETION_INTERNAL | PERFORM_DELETION_QUIETLY |
+					PERFORM_DELETION_SKIP_EXTENSIONS);
+	CommandCounterIncrement();
+}
+
+/*
+ * Is the table still as it was made?  It belongs to the projection's owner, who
+ * may have altered it.  Nothing that the owner has added may run at the end of
+ * the transaction, when the owner's code is not contained any more.
+ */
+static bool
+is_as_made(Relation table, Oid owner)
+{
+	return table->rd_rel->relowner == owner &&
+		table->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT &&
+		table->trigdesc == NULL && table->rd_rules == NULL &&
+		OidIsValid(RelationGetPrimaryKeyIndex(table)) &&
+		list_length(RelationGetIndexList(table)) == 1;
+}
+
 /* ---- the build ---- */
+
+/* Remove the bookkeeping of a build. */
+void
+pj_aside_forget(int32 projection_id, Datum tenant)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id), tenant};
+
+	for (int i = 0; i < lengthof(forget); i++)
+		pj_execute(&forget[i], values, NULL);
+}
+
+/*
+ * Remove all rows of a table that this transaction has made.  Nobody else has
+ * seen it, so that its file can be truncated, and later rows need not be looked
+ * for among dead ones.
+ */
+void
+pj_aside_empty(Oid aside)
+{
+	Relation	table = table_open(aside, AccessExclusiveLock);
+
+	heap_truncate_one_rel(table);
+	table_close(table, NoLock);
+}
 
 /*
  * Make a place for a run to build in.  Whatever is left of an earlier try goes.
@@ -301,8 +388,10 @@ pj_aside_make(const PjProjection *projection, const PjRun *run)
 	Relation	target = table_open(pj_target_oid(projection, 0),
 									AccessShareLock);
 
-	pj_aside_drop(run);
-	make_table(target, run);
+	drop_table(run);
+	if (run->tenant)
+		pj_aside_forget(run->projection_id, run->tenant);
+	make_table(target, run, pj_projection_owner(projection));
 	table_close(target, NoLock);
 }
 
@@ -328,6 +417,7 @@ pj_aside_find(const PjProjection *projection, const PjRun *run,
 	target = table_open(pj_target_oid(projection, 0), RowExclusiveLock);
 	table = try_table_open(aside->aside, RowExclusiveLock);
 	alike = table != NULL &&
+		is_as_made(table, pj_projection_owner(projection)) &&
 		OidIsValid(RelationGetPrimaryKeyIndex(target)) &&
 		have_same_columns(RelationGetDescr(target), RelationGetDescr(table)) &&
 		have_same_key(target, table);
@@ -366,18 +456,6 @@ pj_aside_take_over(const PjProjection *projection, const PjRun *run)
 void
 pj_aside_drop(const PjRun *run)
 {
-	Datum		values[2] = {Int32GetDatum(run->projection_id), run->tenant};
-	ObjectAddress address;
-
-	ObjectAddressSet(address, RelationRelationId, find_table(run));
-	if (OidIsValid(address.objectId))
-	{
-		LockRelationOid(address.objectId, AccessExclusiveLock);
-		performDeletion(&address, DROP_CASCADE,
-						PERFORM_DELETION_INTERNAL | PERFORM_DELETION_QUIETLY |
-						PERFORM_DELETION_SKIP_EXTENSIONS);
-		CommandCounterIncrement();
-	}
-	for (int i = 0; i < lengthof(forget); i++)
-		pj_execute(&forget[i], values, NULL);
+	drop_table(run);
+	pj_aside_forget(run->projection_id, run->tenant);
 }

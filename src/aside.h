@@ -17,5 +17,7 @@ extern bool pj_aside_find(const PjProjection *projection, const PjRun *run,
 extern void pj_aside_take_over(const PjProjection *projection,
 							   const PjRun *run);
 extern void pj_aside_drop(const PjRun *run);
+extern void pj_aside_forget(int32 projection_id, Datum tenant);
+extern void pj_aside_empty(Oid aside);
 
 #endif							/* PJ_ASIDE_H */

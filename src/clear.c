@@ -7,6 +7,10 @@
  * whose rows cannot be told by their tenant has a function of its own, option
  * "clear".  All of it runs as the projection's owner, contained like the rest
  * of its code.
+ *
+ * Rows of other tables that refer to a target may go, too, or lose the
+ * reference, by a foreign key with an action.  A replay does not bring them
+ * back unless they are targets.  So that is refused (reference.c).
  */
 #include "compat.h"
 
@@ -24,7 +28,9 @@
 #include "context.h"
 #include "digest.h"
 #include "function.h"
+#include "reference.h"
 #include "statement.h"
+#include "tablequery.h"
 #include "target.h"
 
 /* Something to be emptied. */
@@ -36,6 +42,8 @@ typedef struct Clearing
 	int64		count;			/* of rows removed */
 	Datum	   *tenants;		/* found in the read model */
 	int			ntenants;
+	int			room;			/* for more */
+	MemoryContext context;		/* of these */
 } Clearing;
 
 /* Is it known which rows are those of an aggregate? */
@@ -119,52 +127,60 @@ targets_in_order(const PjProjection *projection)
 
 /* ---- removing rows ---- */
 
-static int64
-run(const char *query, Datum tenant, Datum aggregate)
+/* The projection has a function for it. */
+static void
+call_function(const Clearing *clearing)
 {
+	const PjProjection *projection = clearing->projection;
+	bool		aggregate = clearing->aggregate != 0;
+	PjSignature signature = clear_signature(aggregate);
+	Oid			function = pj_function_find(&signature,
+											projection->options.clear,
+											pj_projection_owner(projection));
+	char	   *call = psprintf(aggregate ? "SELECT %s($1, $2)" :
+								"SELECT %s($1)", pj_function_name(function));
 	Oid			types[2] = {TEXTOID, TEXTOID};
-	Datum		values[2] = {tenant, aggregate};
-	int			rc = SPI_execute_with_args(query, aggregate ? 2 : 1, types,
-										   values, NULL, false, 0);
+	Datum		values[2] = {clearing->tenant, clearing->aggregate};
+	int			rc;
 
+	PushActiveSnapshot(GetTransactionSnapshot());
+	SPI_connect();
+	rc = SPI_execute_with_args(call, aggregate ? 2 : 1, types, values, NULL,
+							   false, 0);
 	if (rc < 0)
-		elog(ERROR, "could not run \"%s\": %s", query,
+		elog(ERROR, "could not run \"%s\": %s", call,
 			 SPI_result_code_string(rc));
-	return SPI_processed;
+	SPI_finish();
+	PopActiveSnapshot();
 }
 
 static void
 remove_rows(void *arg)
 {
 	Clearing   *clearing = arg;
-	const PjProjection *projection = clearing->projection;
+	List	   *targets;
 	ListCell   *cell;
 
-	PushActiveSnapshot(GetTransactionSnapshot());
-	SPI_connect();
-	if (projection->options.clear)
+	if (clearing->projection->options.clear)
 	{
-		PjSignature signature = clear_signature(clearing->aggregate != 0);
-		Oid			function = pj_function_find(&signature,
-												projection->options.clear,
-												pj_projection_owner(projection));
-		char	   *call = psprintf(clearing->aggregate ?
-									"SELECT %s($1, $2)" : "SELECT %s($1)",
-									pj_function_name(function));
-
-		(void) run(call, clearing->tenant, clearing->aggregate);
+		call_function(clearing);
+		return;
 	}
-	else
+	targets = targets_in_order(clearing->projection);
+	pj_references_check(targets, clearing->projection->name,
+						clearing->projection->options.writes);
+	foreach(cell, targets)
 	{
-		List	   *targets = targets_in_order(projection);
+		PjTableQuery query = {
+			.sql = pj_target_delete_query(lfirst_oid(cell),
+										  clearing->aggregate != 0),
+			.nargs = clearing->aggregate ? 2 : 1,
+			.types = {TEXTOID, TEXTOID},
+			.values = {clearing->tenant, clearing->aggregate},
+		};
 
-		foreach(cell, targets)
-			clearing->count += run(pj_target_delete_query(lfirst_oid(cell),
-														  clearing->aggregate != 0),
-								   clearing->tenant, clearing->aggregate);
+		clearing->count += pj_table_query(&query);
 	}
-	SPI_finish();
-	PopActiveSnapshot();
 }
 
 /*
@@ -223,44 +239,47 @@ pj_clear(const PjProjection *projection, Datum tenant, Datum aggregate)
 /* ---- tenants ---- */
 
 static void
+add_tenant(void *arg, TupleTableSlot *slot)
+{
+	Clearing   *clearing = arg;
+	MemoryContext caller = MemoryContextSwitchTo(clearing->context);
+	bool		isnull;
+	Datum		tenant = slot_getattr(slot, 1, &isnull);
+
+	if (clearing->ntenants == clearing->room)
+		clearing->tenants = repalloc(clearing->tenants,
+									 sizeof(Datum) * (clearing->room *= 2));
+	clearing->tenants[clearing->ntenants++] =
+		PointerGetDatum(DatumGetTextPCopy(tenant));
+	MemoryContextSwitchTo(caller);
+}
+
+static void
 find_tenants(void *arg)
 {
 	Clearing   *clearing = arg;
-	MemoryContext caller = CurrentMemoryContext;
 
-	PushActiveSnapshot(GetTransactionSnapshot());
-	SPI_connect();
 	for (int i = 0; i < pj_target_count(clearing->projection); i++)
 	{
-		int			n;
-		Datum	   *found;
-		MemoryContext spi;
+		PjTableQuery query = {
+			.sql = pj_target_tenants_query(pj_target_oid(clearing->projection,
+														 i)),
+			.receive = add_tenant,
+			.arg = clearing,
+		};
 
-		if (SPI_execute(pj_target_tenants_query(pj_target_oid(clearing->projection,
-															  i)),
-						true, 0) != SPI_OK_SELECT)
-			elog(ERROR, "could not read the tenants of a target");
-		spi = MemoryContextSwitchTo(caller);
-		n = pj_result_texts(&found);
-		clearing->tenants = clearing->tenants == NULL ?
-			palloc(sizeof(Datum) * Max(n, 1)) :
-			repalloc(clearing->tenants,
-					 sizeof(Datum) * (clearing->ntenants + n + 1));
-		memcpy(clearing->tenants + clearing->ntenants, found,
-			   sizeof(Datum) * n);
-		clearing->ntenants += n;
-		MemoryContextSwitchTo(spi);
+		(void) pj_table_query(&query);
 	}
-	SPI_finish();
-	PopActiveSnapshot();
 }
 
 /* The tenants that the read model has rows of. */
 int
 pj_clear_tenants(const PjProjection *projection, Datum **tenants)
 {
-	Clearing	clearing = {projection};
+	Clearing	clearing = {projection,.context = CurrentMemoryContext,
+	.room = 16};
 
+	clearing.tenants = palloc(sizeof(Datum) * clearing.room);
 	pj_run_as_owner(projection, "", find_tenants, &clearing);
 	*tenants = clearing.tenants;
 	return pj_texts_unique(clearing.tenants, clearing.ntenants);

@@ -18,6 +18,7 @@
 #include "utils/lsyscache.h"
 
 #include "definition.h"
+#include "reference.h"
 #include "subxact.h"
 #include "statement.h"
 #include "target.h"
@@ -128,6 +129,22 @@ check_not_shared(const PjDefinition *definition, const PjOptions *options,
 	}
 }
 
+/* Clearing the targets must not change rows that no replay brings back. */
+static void
+check_references(const PjDefinition *definition, const PjOptions *options,
+				 int ntargets)
+{
+	PjProjection projection = {.name = definition->name,
+	.targets = definition->targets};
+	List	   *targets = NIL;
+
+	if (options->clear)
+		return;
+	for (int i = 0; i < ntargets; i++)
+		targets = lappend_oid(targets, pj_target_oid(&projection, i));
+	pj_references_check(targets, definition->name, options->writes);
+}
+
 static void
 check_targets(PjDefinition *definition, const PjOptions *options, Oid owner)
 {
@@ -161,6 +178,7 @@ check_targets(PjDefinition *definition, const PjOptions *options, Oid owner)
 
 	/* two names may turn out to be one table's */
 	(void) check_elements(definition->targets, "targets", &targets);
+	check_references(definition, options, n);
 }
 
 /* The key decides which orderings are possible. */

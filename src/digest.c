@@ -13,28 +13,22 @@
  */
 #include "compat.h"
 
+#include "access/htup_details.h"
+#include "catalog/pg_enum.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
-#include "lib/stringinfo.h"
 #include "utils/builtins.h"
+#include "utils/catcache.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
 
 #include "digest.h"
 #include "statement.h"
 
 PG_FUNCTION_INFO_V1(projector_digest_add);
-
-/* Settings that decide how values are written. */
-static const char *const pinned_settings[][2] = {
-	{"DateStyle", "ISO, YMD"},
-	{"IntervalStyle", "postgres"},
-	{"TimeZone", "UTC"},
-	{"extra_float_digits", "1"},
-	{"bytea_output", "hex"},
-	{"lc_monetary", "C"},
-	{"xmloption", "content"},
-};
 
 /* The same projection's digest, changed; or the change alone, if it is new. */
 static PjStatement change = {
@@ -166,8 +160,9 @@ is_always_alike(Oid type)
 	}
 }
 
-static bool
-is_ignored(const PjProjection *projection, const char *column)
+/* Does a column not count? */
+bool
+pj_digest_ignores(const PjProjection *projection, const char *column)
 {
 	for (int i = 0; projection->options.digest_ignore[i]; i++)
 		if (strcmp(projection->options.digest_ignore[i], column) == 0)
@@ -175,31 +170,72 @@ is_ignored(const PjProjection *projection, const char *column)
 	return false;
 }
 
-static void
-pin_settings(PjHasher *hasher)
+static int64
+add_to_layout(int64 layout, const void *bytes, Size length)
 {
-	hasher->pinned = true;
-	hasher->guc_level = NewGUCNestLevel();
-	for (int i = 0; i < lengthof(pinned_settings); i++)
-		(void) set_config_option(pinned_settings[i][0], pinned_settings[i][1],
-								 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
-								 true, 0, false);
+	return hash_combine64(layout, hash_bytes_extended(bytes, length, 0));
+}
+
+/* Renaming a label changes what rows that have it are written like. */
+static int64
+add_labels(int64 layout, Oid type)
+{
+	CatCList   *labels;
+
+	type = getBaseType(type);
+	if (OidIsValid(get_element_type(type)))
+		type = getBaseType(get_element_type(type));
+	if (get_typtype(type) != TYPTYPE_ENUM)
+		return layout;
+	labels = SearchSysCacheList1(ENUMTYPOIDNAME, ObjectIdGetDatum(type));
+	for (int i = 0; i < labels->n_members; i++)
+	{
+		Form_pg_enum label = (Form_pg_enum) GETSTRUCT(&labels->members[i]->tuple);
+
+		/* in no order in particular */
+		layout += hash_bytes_extended((unsigned char *) NameStr(label->enumlabel),
+									  strlen(NameStr(label->enumlabel)),
+									  label->oid);
+	}
+	ReleaseCatCacheList(labels);
+	return layout;
 }
 
 /*
- * Get ready to hash rows of a projection's target, counted from 0.  Until
+ * A number that changes if rows may be written in another way than before: the
+ * table is another one, or a column has come, gone, or another type.
+ */
+static int64
+add_column(int64 layout, Form_pg_attribute attribute)
+{
+	const char *name = NameStr(attribute->attname);
+
+	layout = add_to_layout(layout, name, strlen(name));
+	layout = add_to_layout(layout, &attribute->attnum, sizeof(AttrNumber));
+	layout = add_to_layout(layout, &attribute->atttypid, sizeof(Oid));
+	layout = add_to_layout(layout, &attribute->atttypmod, sizeof(int32));
+	layout = add_to_layout(layout, &attribute->attcollation, sizeof(Oid));
+	return add_labels(layout, attribute->atttypid);
+}
+
+/*
+ * Get ready to hash rows of a projection's target, counted from 0.  The caller is
+ * the projection's owner in the sandbox: types' output functions are run.  Until
  * pj_hasher_end() no other code should run: settings may have been changed.
  */
 void
-pj_hasher_begin(PjHasher *hasher, TupleDesc desc,
+pj_hasher_begin(PjHasher *hasher, Relation rel,
 				const PjProjection *projection, int target)
 {
+	TupleDesc	desc = RelationGetDescr(rel);
+	Oid			relid = RelationGetRelid(rel);
 	bool		alike = true;
 
 	memset(hasher, 0, sizeof(*hasher));
-	hasher->desc = desc;
+	hasher->natts = desc->natts;
 	hasher->seed = target;
 	hasher->outputs = palloc0(sizeof(FmgrInfo) * Max(desc->natts, 1));
+	hasher->layout = add_to_layout(0, &relid, sizeof(Oid));
 	for (int i = 0; i < desc->natts; i++)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(desc, i);
@@ -207,51 +243,60 @@ pj_hasher_begin(PjHasher *hasher, TupleDesc desc,
 		bool		varlena;
 
 		if (attribute->attisdropped ||
-			is_ignored(projection, NameStr(attribute->attname)))
+			pj_digest_ignores(projection, NameStr(attribute->attname)))
 			continue;
 		getTypeOutputInfo(attribute->atttypid, &output, &varlena);
 		fmgr_info(output, &hasher->outputs[i]);
-		hasher->layout = hash_combine64(hasher->layout,
-										hash_bytes_extended((unsigned char *) NameStr(attribute->attname),
-															strlen(NameStr(attribute->attname)),
-															attribute->atttypid));
+		hasher->layout = add_column(hasher->layout, attribute);
 		alike = alike && is_always_alike(attribute->atttypid);
 	}
 	hasher->layout |= 1;		/* it is never 0 */
-	if (!alike)
-		pin_settings(hasher);
+	hasher->context = AllocSetContextCreate(CurrentMemoryContext,
+											"projector row hash",
+											ALLOCSET_DEFAULT_SIZES);
+	if (alike)
+		return;
+	hasher->pinned = true;
+	hasher->guc_level = NewGUCNestLevel();
+	pj_pin_settings();
 }
 
-/* The hash of a row, as a sum of one. */
+/* Add a column's text, or NULL, to a row's hash. */
+static void
+hash_column(PjDigest *hash, uint64 seed, const char *str)
+{
+	Size		length = str ? strlen(str) : 0;
+	const unsigned char *bytes = (const unsigned char *) (str ? str : "");
+
+	hash->high = hash_combine64(hash->high,
+								hash_bytes_extended(bytes, length, seed));
+	hash->low = hash_combine64(hash->low,
+							   hash_bytes_extended(bytes, length, ~seed));
+	hash->low += str ? length + 1 : 0;
+}
+
+/*
+ * The hash of a row, as a sum of one.  Values are detoasted and written in
+ * memory that is free again afterwards.
+ */
 void
 pj_hasher_row(PjHasher *hasher, const Datum *values, const bool *nulls,
 			  PjDigest *hash)
 {
-	StringInfoData image;
+	MemoryContext caller = MemoryContextSwitchTo(hasher->context);
 
-	initStringInfo(&image);
-	for (int i = 0; i < hasher->desc->natts; i++)
+	hash->high = hash->low = hasher->seed;
+	for (int i = 0; i < hasher->natts; i++)
 	{
-		char	   *str;
-
 		if (!OidIsValid(hasher->outputs[i].fn_oid))
 			continue;
-		if (nulls[i])
-		{
-			appendStringInfoChar(&image, 'n');
-			continue;
-		}
-		str = OutputFunctionCall(&hasher->outputs[i], values[i]);
-		appendStringInfo(&image, "%zu:%s", strlen(str), str);
-		pfree(str);
+		hash_column(hash, hasher->seed, nulls[i] ? NULL :
+					OutputFunctionCall(&hasher->outputs[i], values[i]));
+		MemoryContextReset(hasher->context);
 	}
-	hash->high = hash_bytes_extended((unsigned char *) image.data, image.len,
-									 2 * hasher->seed);
-	hash->low = hash_bytes_extended((unsigned char *) image.data, image.len,
-									2 * hasher->seed + 1);
 	hash->rows = 1;
 	hash->layout = hasher->layout;
-	pfree(image.data);
+	MemoryContextSwitchTo(caller);
 }
 
 void
@@ -259,6 +304,7 @@ pj_hasher_end(PjHasher *hasher)
 {
 	if (hasher->pinned)
 		AtEOXact_GUC(false, hasher->guc_level);
+	MemoryContextDelete(hasher->context);
 	pfree(hasher->outputs);
 }
 

@@ -6,8 +6,8 @@
 #define PJ_DIGEST_H
 
 #include "compat.h"
-#include "access/tupdesc.h"
 #include "fmgr.h"
+#include "utils/relcache.h"
 
 #include "projection.h"
 
@@ -23,16 +23,20 @@ typedef struct PjDigest
 /* How rows of a table are hashed. */
 typedef struct PjHasher
 {
-	TupleDesc	desc;
+	int			natts;
 	FmgrInfo   *outputs;		/* of the columns; fn_oid is invalid if a
 								 * column does not count */
 	uint64		seed;			/* tells the projection's tables apart */
-	int64		layout;			/* which columns of which types there are */
+	int64		layout;			/* which columns of which types there are, in
+								 * which table */
+	MemoryContext context;		/* of one column's text */
 	bool		pinned;			/* settings have been pinned, at this level */
 	int			guc_level;
 } PjHasher;
 
-extern void pj_hasher_begin(PjHasher *hasher, TupleDesc desc,
+extern bool pj_digest_ignores(const PjProjection *projection,
+							  const char *column);
+extern void pj_hasher_begin(PjHasher *hasher, Relation rel,
 							const PjProjection *projection, int target);
 extern void pj_hasher_row(PjHasher *hasher, const Datum *values,
 						  const bool *nulls, PjDigest *hash);

@@ -10,8 +10,8 @@
  *
  * Rows are written one after the other, and it may happen that one gets a
  * unique value that another still has.  Then all rows that differ are removed
- * before the new ones are written.  Rows of other tables may refer to those that
- * come back: they are not told.
+ * before the new ones are written.  That is not done where triggers or foreign
+ * keys of other tables would notice: such a target is not built aside.
  */
 #include "compat.h"
 
@@ -22,7 +22,6 @@
 #include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "utils/datum.h"
-#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -51,8 +50,8 @@ typedef struct Side
 typedef enum MergePart
 {
 	MERGE_ALL,
-	MERGE_GONE,					/* remove rows that are not to be there */
-	MERGE_CHANGED				/* remove those that are to be others */
+	MERGE_REMOVE				/* remove rows that are not to be there, and
+								 * those that are to be others */
 } MergePart;
 
 typedef struct Merge
@@ -254,12 +253,11 @@ merge_sides(Merge *merge)
 	{
 		int			order = compare_sides(merge);
 
-		if (order > 0 && merge->part != MERGE_CHANGED)
+		if (order > 0)
 			add_row(merge, &merge->live, NULL);
 		else if (order < 0 && merge->part == MERGE_ALL)
 			add_row(merge, &merge->built, merge->built.slot);
-		else if (order == 0 && merge->part != MERGE_GONE &&
-				 slots_differ(merge))
+		else if (order == 0 && slots_differ(merge))
 			add_row(merge, &merge->live, merge->part == MERGE_ALL ?
 					merge->built.slot : NULL);
 		if (order >= 0)
@@ -317,23 +315,14 @@ is_in_the_way(const ErrorData *error)
 }
 
 /*
- * Remove all rows that differ, and write the new ones.  Those that come back
- * are gone but for a moment, which no trigger needs to know of: a foreign key
- * would remove what refers to them, or be violated.
+ * Remove all rows that differ, and write the new ones.  Nobody observes that
+ * (pj_aside_possible).
  */
 static void
 merge_in_parts(Merge *merge)
 {
-	int			level;
-
-	merge->part = MERGE_GONE;
+	merge->part = MERGE_REMOVE;
 	merge_as_owner(merge);
-	level = NewGUCNestLevel();
-	(void) set_config_option("session_replication_role", "replica", PGC_SUSET,
-							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	merge->part = MERGE_CHANGED;
-	merge_as_owner(merge);
-	AtEOXact_GUC(false, level);
 	merge->part = MERGE_ALL;
 	merge_as_owner(merge);
 }

@@ -710,7 +710,7 @@ hash_rows(FoldBatch *batch, bool after)
 
 	if (!pj_digest_is_kept(batch->work->projection))
 		return;
-	pj_hasher_begin(&hasher, batch->target.desc, batch->work->projection, 0);
+	pj_hasher_begin(&hasher, batch->target.heap, batch->work->projection, 0);
 	for (int i = 0; i < batch->nrows; i++)
 	{
 		PjFoldRow  *row = &batch->rows[i];

@@ -1,107 +1,45 @@
 /*
  * model.c
  *	  A read model as a whole: the digest of all of a tenant's rows.
- *
- * It is read as the projection's owner, contained like the rest of its code: a
- * policy on the table may keep him to the tenant.
  */
 #include "compat.h"
-
-#include "access/htup_details.h"
-#include "catalog/pg_type.h"
-#include "executor/spi.h"
-#include "miscadmin.h"
-#include "utils/builtins.h"
-#include "utils/memutils.h"
-#include "utils/snapmgr.h"
 
 #include "cursor.h"
 #include "delta.h"
 #include "lock.h"
 #include "model.h"
+#include "rows.h"
 #include "target.h"
 
-/* So many rows are read at a time. */
-#define CHUNK_ROWS	1000
-
-typedef struct Reading
-{
-	const PjProjection *projection;
-	Datum		tenant;
-	PjDigest   *digest;
-} Reading;
-
-/* Add the rows that have been fetched. */
 static void
-hash_rows(Reading *reading, int target)
+add_row(void *arg, const PjRow *row)
 {
-	TupleDesc	desc = SPI_tuptable->tupdesc;
-	Datum	   *values = palloc(sizeof(Datum) * desc->natts);
-	bool	   *nulls = palloc(sizeof(bool) * desc->natts);
-	PjHasher	hasher;
-
-	pj_hasher_begin(&hasher, desc, reading->projection, target);
-	for (uint64 i = 0; i < SPI_processed; i++)
-	{
-		PjDigest	hash;
-
-		heap_deform_tuple(SPI_tuptable->vals[i], desc, values, nulls);
-		pj_hasher_row(&hasher, values, nulls, &hash);
-		pj_digest_add(reading->digest, &hash);
-	}
-	if (target == 0)
-		reading->digest->layout = hasher.layout;
-	pj_hasher_end(&hasher);
+	pj_digest_add(arg, &row->hash);
 }
 
-static void
-read_target(Reading *reading, int target)
-{
-	const PjProjection *projection = reading->projection;
-	Oid			relid = OidIsValid(projection->aside) ? projection->aside :
-		pj_target_oid(projection, target);
-	Oid			types[1] = {TEXTOID};
-	Datum		values[1] = {reading->tenant};
-	Portal		portal;
-
-	portal = SPI_cursor_open_with_args(NULL, pj_target_rows_query(relid), 1,
-									   types, values, NULL, true, 0);
-	do
-	{
-		CHECK_FOR_INTERRUPTS();
-		SPI_cursor_fetch(portal, true, CHUNK_ROWS);
-		hash_rows(reading, target);
-		SPI_freetuptable(SPI_tuptable);
-	} while (SPI_processed > 0);
-	SPI_cursor_close(portal);
-}
-
-static void
-read_model(void *arg)
-{
-	Reading    *reading = arg;
-
-	PushActiveSnapshot(GetLatestSnapshot());
-	SPI_connect();
-	for (int i = 0; i < pj_target_count(reading->projection); i++)
-		read_target(reading, i);
-	SPI_finish();
-	PopActiveSnapshot();
-}
-
-/* The digest of a tenant's rows, from the tables themselves. */
+/*
+ * The digest of a tenant's rows, from the tables themselves, as a snapshot sees
+ * them, or if it is NULL as they are now.
+ */
 void
 pj_model_digest(const PjProjection *projection, Datum tenant,
-				PjDigest *digest)
+				Snapshot snapshot, PjDigest *digest)
 {
-	Reading		reading = {projection, tenant, digest};
-
 	memset(digest, 0, sizeof(*digest));
-	if (OidIsValid(projection->aside))
-		read_model(&reading);	/* a table of ours */
-	else
-		pj_run_as_owner(projection, TextDatumGetCString(tenant), read_model,
-						&reading);
+	for (int i = 0; i < pj_target_count(projection); i++)
+	{
+		PjRowReader reader = {
+			.projection = projection,
+			.target = i,
+			.tenant = tenant,
+			.snapshot = snapshot,
+			.receive = add_row,
+			.arg = digest,
+		};
+
+		pj_rows_read(&reader);
+		digest->layout = reader.layout;
+	}
 }
 
 /*
@@ -113,7 +51,7 @@ pj_model_refresh(const PjProjection *projection, Datum tenant, int64 log_seq)
 {
 	PjDigest	digest;
 
-	pj_model_digest(projection, tenant, &digest);
+	pj_model_digest(projection, tenant, NULL, &digest);
 	pj_digest_forget(projection->id, tenant);
 	pj_digest_set(projection->id, tenant, &digest, log_seq);
 }

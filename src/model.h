@@ -6,12 +6,13 @@
 #define PJ_MODEL_H
 
 #include "compat.h"
+#include "utils/snapshot.h"
 
 #include "digest.h"
 #include "projection.h"
 
 extern void pj_model_digest(const PjProjection *projection, Datum tenant,
-							PjDigest *digest);
+							Snapshot snapshot, PjDigest *digest);
 extern void pj_model_refresh(const PjProjection *projection, Datum tenant,
 							 int64 log_seq);
 extern void pj_models_refresh_altered(void);

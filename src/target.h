@@ -31,9 +31,8 @@ extern char *pj_target_name(Relation rel);
 extern int	pj_target_count(const PjProjection *projection);
 extern char *pj_target_key(Relation rel);
 extern char *pj_target_delete_query(Oid relid, bool aggregate);
-extern char *pj_target_rows_query(Oid relid);
-extern char *pj_target_images_query(Oid relid, const PjProjection *projection,
-									const char *key_of_one);
+extern char *pj_target_rows_query(Relation rel, const PjProjection *projection,
+								  bool shown, bool one_key);
 extern char *pj_target_tenants_query(Oid relid);
 extern char *pj_target_checkpoint_query(const PjProjection *projection);
 

@@ -7,32 +7,34 @@
  * aside, and its target not touched at all.  The others are cleared and applied
  * in place: nobody sees that, but whoever wants to change these rows has to
  * wait.  The caller has the pair to itself meanwhile.
+ *
+ * Rows are read as the projection's owner (rows.c), and of each the key and the
+ * hash are kept.  Those are compared; only rows that differ are read once more,
+ * to be shown.  So verdict and digests agree, and a wide row costs no more than
+ * a narrow one.
  */
 #include "compat.h"
 
-#include "access/htup_details.h"
-#include "access/xact.h"
+#include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/datum.h"
 #include "utils/jsonb.h"
 #include "utils/memutils.h"
+#include "utils/queryenvironment.h"
 #include "utils/snapmgr.h"
 #include "utils/tuplestore.h"
 
 #include "aside.h"
 #include "clear.h"
-#include "model.h"
 #include "offset.h"
 #include "outbox.h"
+#include "rows.h"
 #include "statement.h"
 #include "subxact.h"
 #include "target.h"
 #include "trial.h"
-
-#define CHUNK_ROWS	1000
 
 /* The offsets, where a replay in place does not change them. */
 static PjStatement copy_offsets = {
@@ -46,159 +48,252 @@ static PjStatement copy_offsets = {
 	.argtypes = {INT4OID, TEXTOID},
 };
 
-/* The live rows of one target. */
-typedef struct LiveRows
+/*
+ * Rows that are not the same on both sides.  Those without a key of their own
+ * are told apart by numbering them.
+ */
+#define NUMBERED(side) \
+	"(SELECT key, high, low, row_number() OVER (PARTITION BY key) AS n" \
+	" FROM " side ")"
+
+static const char compare_sql[] =
+"SELECT coalesce(l.key, r.key), coalesce(l.n, r.n), l.key IS NOT NULL,"
+" r.key IS NOT NULL, count(*) OVER ()"
+" FROM " NUMBERED("live") " l FULL JOIN " NUMBERED("rebuilt") " r"
+" ON r.key = l.key AND r.n = l.n"
+" WHERE (l.high, l.low) IS DISTINCT FROM (r.high, r.low)"
+" ORDER BY 1, 2 LIMIT $1";
+
+/* One target's rows, live or rebuilt: the key and the hash of each. */
+typedef struct Side
 {
-	PjTrial    *trial;
-	int			target;
-	TupleDesc	desc;			/* key, image, js */
 	Tuplestorestate *rows;
-	MemoryContext context;
-} LiveRows;
+	TupleDesc	desc;
+} Side;
+
+/* What is done for one tenant. */
+typedef struct Trying
+{
+	PjTrialPlace *place;
+	PjTrial    *trial;
+	Side	   *live;			/* of each target */
+	Side	   *rebuilt;
+	int			ntargets;
+	int		   *nshown;			/* up to each target, so many differences */
+	int			room;			/* for differences */
+	MemoryContext context;		/* of what comes of it */
+} Trying;
 
 /* ---- rows ---- */
 
-/* The query for a target's rows, in the table that has them, and its values. */
-static char *
-images_query(const PjTrial *trial, Oid relid, Oid *types, Datum *values)
+static void
+begin_side(Side *side)
 {
-	const char *key = NULL;
+	side->desc = CreateTemplateTupleDesc(3);
+	TupleDescInitEntry(side->desc, 1, "key", TEXTOID, -1, 0);
+	TupleDescInitEntryCollation(side->desc, 1, C_COLLATION_OID);
+	TupleDescInitEntry(side->desc, 2, "high", INT8OID, -1, 0);
+	TupleDescInitEntry(side->desc, 3, "low", INT8OID, -1, 0);
+	side->rows = tuplestore_begin_heap(true, false, work_mem);
+}
 
-	types[0] = types[1] = TEXTOID;
-	values[0] = trial->pair.tenant;
-	values[1] = trial->aggregate;
-	if (trial->aggregate)
+typedef struct SideReading
+{
+	Side	   *side;
+	PjDigest   *digest;
+} SideReading;
+
+static void
+keep_row(void *arg, const PjRow *row)
+{
+	SideReading *reading = arg;
+	Datum		values[3] = {CStringGetTextDatum(row->key),
+		Int64GetDatum((int64) row->hash.high),
+	Int64GetDatum((int64) row->hash.low)};
+	bool		nulls[3] = {false};
+
+	tuplestore_putvalues(reading->side->rows, reading->side->desc, values,
+						 nulls);
+	pj_digest_add(reading->digest, &row->hash);
+}
+
+/* Read the rows of all targets, live ones or those made by the replay. */
+static void
+read_sides(Trying *trying, const PjProjection *projection, Side *sides,
+		   PjDigest *digest)
+{
+	memset(digest, 0, sizeof(*digest));
+	for (int i = 0; i < trying->ntargets; i++)
 	{
-		Relation	rel = RelationIdGetRelation(pj_target_oid(trial->pair.projection,
-															  0));
+		SideReading reading = {&sides[i], digest};
+		PjRowReader reader = {
+			.projection = projection,
+			.target = i,
+			.tenant = trying->trial->pair.tenant,
+			.key = trying->trial->aggregate,
+			.receive = keep_row,
+			.arg = &reading,
+		};
 
-		key = pj_target_key(rel);
-		RelationClose(rel);
+		pj_rows_read(&reader);
 	}
-	return pj_target_images_query(relid, trial->pair.projection, key);
 }
 
-/* Keep the live rows of a target: they may be gone before they are needed. */
 static void
-read_live(void *arg)
+register_side(Side *side, char *name)
 {
-	LiveRows   *live = arg;
-	PjTrial    *trial = live->trial;
-	Oid			types[2];
-	Datum		values[2];
-	char	   *query = images_query(trial,
-									 pj_target_oid(trial->pair.projection,
-												   live->target),
-									 types, values);
-	Portal		portal;
+	EphemeralNamedRelation enr = palloc0(sizeof(EphemeralNamedRelationData));
 
-	PushActiveSnapshot(GetLatestSnapshot());
-	SPI_connect();
-	portal = SPI_cursor_open_with_args(NULL, query, trial->aggregate ? 2 : 1,
-									   types, values, NULL, true, 0);
-	do
-	{
-		MemoryContext caller;
-
-		CHECK_FOR_INTERRUPTS();
-		SPI_cursor_fetch(portal, true, CHUNK_ROWS);
-		caller = MemoryContextSwitchTo(live->context);
-		if (live->desc == NULL)
-			live->desc = CreateTupleDescCopy(SPI_tuptable->tupdesc);
-		for (uint64 i = 0; i < SPI_processed; i++)
-			tuplestore_puttuple(live->rows, SPI_tuptable->vals[i]);
-		MemoryContextSwitchTo(caller);
-		SPI_freetuptable(SPI_tuptable);
-	} while (SPI_processed > 0);
-	SPI_cursor_close(portal);
-	SPI_finish();
-	PopActiveSnapshot();
+	enr->md.name = name;
+	enr->md.tupdesc = side->desc;
+	enr->md.enrtype = ENR_NAMED_TUPLESTORE;
+	enr->md.enrtuples = tuplestore_tuple_count(side->rows);
+	enr->reldata = side->rows;
+	tuplestore_rescan(side->rows);
+	if (SPI_register_relation(enr) != SPI_OK_REL_REGISTER)
+		elog(ERROR, "could not register the %s rows", name);
 }
 
-static Datum
-copy_json(int row, int column)
+/* Note row i of the comparison's result. */
+static void
+note_difference(Trying *trying, int i)
 {
+	PjTrial    *trial = trying->trial;
+	PjDifference *difference;
 	bool		isnull;
-	Datum		value = SPI_getbinval(SPI_tuptable->vals[row],
-									  SPI_tuptable->tupdesc, column, &isnull);
 
-	return isnull ? 0 : PointerGetDatum(DatumGetJsonbPCopy(value));
+	if (i == 0)
+		trial->ndifferences += DatumGetInt64(pj_result(i, 5, &isnull));
+	if (trial->nshown >= trial->max)
+		return;
+	if (trial->nshown == trying->room)
+		trial->differences = repalloc(trial->differences,
+									  sizeof(PjDifference) *
+									  (trying->room *= 2));
+	difference = &trial->differences[trial->nshown++];
+	memset(difference, 0, sizeof(*difference));
+	difference->key = TextDatumGetCString(pj_result(i, 1, &isnull));
+	difference->number = DatumGetInt64(pj_result(i, 2, &isnull));
+	difference->in_live = DatumGetBool(pj_result(i, 3, &isnull));
+	difference->in_rebuilt = DatumGetBool(pj_result(i, 4, &isnull));
 }
 
-/* Compare the rows that the replay has made with the live ones. */
+/* Compare both sides of a target.  There are no types of users in that. */
 static void
-compare_rows(void *arg)
+compare_sides(Trying *trying, int target)
 {
-	LiveRows   *live = arg;
-	PjTrial    *trial = live->trial;
-	Oid			relid = OidIsValid(trial->replayed.aside) ?
-	trial->replayed.aside : pj_target_oid(trial->pair.projection,
-										  live->target);
-	Oid			types[2];
-	Datum		values[2];
-	char	   *query = psprintf("SELECT coalesce(l.key, r.key), l.js, r.js,"
-								 " count(*) OVER ()"
-								 " FROM live l FULL JOIN (%s) r ON r.key = l.key"
-								 " WHERE l.image IS DISTINCT FROM r.image"
-								 " ORDER BY 1 LIMIT %d",
-								 images_query(trial, relid, types, values),
-								 Max(trial->max, 1));
-	EphemeralNamedRelationData enr = {.md = {.name = "live",.tupdesc = live->desc,
-	.enrtype = ENR_NAMED_TUPLESTORE}};
-	int			nargs = trial->aggregate ? 2 : 1;
+	PjTrial    *trial = trying->trial;
+	Oid			types[1] = {INT8OID};
+	Datum		values[1] = {Int64GetDatum(Max(trial->max - trial->nshown, 1))};
 	int			rc;
-	bool		isnull;
 
-	tuplestore_rescan(live->rows);
-	enr.md.enrtuples = tuplestore_tuple_count(live->rows);
-	enr.reldata = live->rows;
 	PushActiveSnapshot(GetLatestSnapshot());
 	SPI_connect();
-	if (SPI_register_relation(&enr) != SPI_OK_REL_REGISTER)
-		elog(ERROR, "could not register the live rows");
-	rc = SPI_execute_with_args(query, nargs, types, values, NULL, true, 0);
+	register_side(&trying->live[target], "live");
+	register_side(&trying->rebuilt[target], "rebuilt");
+	rc = SPI_execute_with_args(compare_sql, 1, types, values, NULL, true, 0);
 	if (rc != SPI_OK_SELECT)
 		elog(ERROR, "could not compare rows: %s", SPI_result_code_string(rc));
+	MemoryContextSwitchTo(trying->context);
 	for (uint64 i = 0; i < SPI_processed; i++)
-	{
-		MemoryContext spi = MemoryContextSwitchTo(live->context);
-		PjDifference *difference = palloc(sizeof(PjDifference));
-
-		difference->key = SPI_getvalue(SPI_tuptable->vals[i],
-									   SPI_tuptable->tupdesc, 1);
-		difference->key = pstrdup(difference->key);
-		difference->live = copy_json(i, 2);
-		difference->rebuilt = copy_json(i, 3);
-		if (i == 0)
-			trial->ndifferences += DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[i],
-															   SPI_tuptable->tupdesc,
-															   4, &isnull));
-		if (list_length(trial->differences) < trial->max)
-			trial->differences = lappend(trial->differences, difference);
-		MemoryContextSwitchTo(spi);
-	}
+		note_difference(trying, i);
+	trying->nshown[target] = trial->nshown;
 	SPI_finish();
+	MemoryContextSwitchTo(trying->context);
 	PopActiveSnapshot();
+}
+
+/* ---- showing rows that differ ---- */
+
+typedef struct Showing
+{
+	Trying	   *trying;
+	PjDifference *first;		/* those of the target, by their keys */
+	int			count;
+	bool		live;
+} Showing;
+
+static void
+show_row(PjDifference *difference, const PjRow *row, bool live)
+{
+	Datum	   *json = live ? &difference->live : &difference->rebuilt;
+
+	if (!(live ? difference->in_live : difference->in_rebuilt) || *json)
+		return;
+	*json = PointerGetDatum(DatumGetJsonbPCopy(row->json));
+	if (!row->unique)
+		difference->shown = psprintf("%s%lld", row->text,
+									 (long long) difference->number);
+}
+
+static void
+receive_shown(void *arg, const PjRow *row)
+{
+	Showing    *showing = arg;
+	MemoryContext caller;
+	int			low = 0,
+				high = showing->count;
+
+	/* the first one of that key */
+	while (low < high)
+	{
+		int			middle = low + (high - low) / 2;
+
+		if (strcmp(showing->first[middle].key, row->key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	caller = MemoryContextSwitchTo(showing->trying->context);
+	for (; low < showing->count &&
+		 strcmp(showing->first[low].key, row->key) == 0; low++)
+		show_row(&showing->first[low], row, showing->live);
+	MemoryContextSwitchTo(caller);
+}
+
+/* Read once more those rows that differ: there are few of them. */
+static void
+show_differences(Trying *trying, const PjProjection *projection, bool live)
+{
+	PjTrial    *trial = trying->trial;
+
+	for (int i = 0; i < trying->ntargets; i++)
+	{
+		int			before = i > 0 ? trying->nshown[i - 1] : 0;
+		Showing		showing = {trying, trial->differences + before,
+		trying->nshown[i] - before, live};
+		PjRowReader reader = {
+			.projection = projection,
+			.target = i,
+			.tenant = trial->pair.tenant,
+			.key = trial->aggregate,
+			.shown = true,
+			.receive = receive_shown,
+			.arg = &showing,
+		};
+
+		if (showing.count > 0)
+			pj_rows_read(&reader);
+	}
 }
 
 /* ---- replaying ---- */
 
 /* Where what is replayed goes, and which offsets say how much that is. */
 static int32
-prepare(PjTrial *trial, const PjRun *run)
+prepare(const PjTrialPlace *place, PjTrial *trial)
 {
 	PjProjection *projection = trial->pair.projection;
 	Datum		values[2] = {Int32GetDatum(projection->id),
 	trial->pair.tenant};
 
-	if (pj_aside_possible(projection))
+	/* nothing of that number is left of somebody else */
+	pj_aside_forget(projection->id, trial->pair.tenant);
+	if (place->is_aside)
 	{
-		pj_aside_make(projection, run);
-		if (!pj_aside_find(projection, run, &trial->replayed))
-			elog(ERROR, "could not make a place to build aside");
+		trial->replayed = place->aside;
 		return projection->id;
 	}
-	pj_aside_drop(run);			/* nothing of that number is in the way */
 	pj_execute(&copy_offsets, values, NULL);
 	(void) pj_clear(projection, trial->pair.tenant, trial->aggregate);
 	pj_offsets_delete(projection->id, trial->pair.tenant, trial->aggregate);
@@ -240,56 +335,35 @@ replay(PjTrial *trial, int32 bound_id)
 /* A row being looked for, by tenant and key. */
 typedef struct RowSearch
 {
-	const PjTrial *trial;
-	Datum		key;
 	Datum		found;			/* jsonb, or 0 */
 	MemoryContext context;
 } RowSearch;
 
 static void
-find_row(void *arg)
+find_row(void *arg, const PjRow *row)
 {
 	RowSearch  *search = arg;
-	const PjTrial *trial = search->trial;
-	Oid			target = pj_target_oid(trial->pair.projection, 0);
-	Oid			types[2] = {TEXTOID, TEXTOID};
-	Datum		values[2] = {trial->pair.tenant, search->key};
-	Relation	rel = RelationIdGetRelation(target);
-	char	   *query;
+	MemoryContext caller = MemoryContextSwitchTo(search->context);
 
-	query = pj_target_images_query(OidIsValid(trial->replayed.aside) ?
-								   trial->replayed.aside : target,
-								   trial->pair.projection,
-								   pj_target_key(rel));
-	RelationClose(rel);
-	PushActiveSnapshot(GetLatestSnapshot());
-	SPI_connect();
-	if (SPI_execute_with_args(query, 2, types, values, NULL, true,
-							  1) != SPI_OK_SELECT)
-		elog(ERROR, "could not read a row");
-	if (SPI_processed > 0)
-	{
-		MemoryContext spi = MemoryContextSwitchTo(search->context);
-
-		search->found = copy_json(0, 3);
-		MemoryContextSwitchTo(spi);
-	}
-	SPI_finish();
-	PopActiveSnapshot();
+	search->found = PointerGetDatum(DatumGetJsonbPCopy(row->json));
+	MemoryContextSwitchTo(caller);
 }
 
 /* The row of a key, as the replay has made it so far; jsonb, or 0. */
 Datum
 pj_trial_row(const PjTrial *trial, Datum key)
 {
-	RowSearch	search = {trial, key, 0, CurrentMemoryContext};
+	RowSearch	search = {0, CurrentMemoryContext};
+	PjRowReader reader = {
+		.projection = &trial->replayed,
+		.tenant = trial->pair.tenant,
+		.key = key,
+		.shown = true,
+		.receive = find_row,
+		.arg = &search,
+	};
 
-	if (OidIsValid(trial->replayed.aside))
-		find_row(&search);
-	else
-		pj_run_as_owner(trial->pair.projection,
-						TextDatumGetCString(trial->pair.tenant), find_row,
-						&search);
+	pj_rows_read(&reader);
 	return search.found;
 }
 
@@ -297,25 +371,15 @@ pj_trial_row(const PjTrial *trial, Datum key)
 static bool
 try_replay(void *arg)
 {
-	LiveRows   *live = arg;
-	PjTrial    *trial = live[0].trial;
-	PjRun		run = {.id = -MyProcPid,
-		.projection_id = trial->pair.projection->id,
-	.tenant = trial->pair.tenant};
+	Trying	   *trying = arg;
+	PjTrial    *trial = trying->trial;
 
-	replay(trial, prepare(trial, &run));
-	for (int i = 0; i < pj_target_count(trial->pair.projection); i++)
-	{
-		if (OidIsValid(trial->replayed.aside))
-			compare_rows(&live[i]);	/* a table of ours */
-		else
-			pj_run_as_owner(trial->pair.projection,
-							TextDatumGetCString(trial->pair.tenant), compare_rows,
-							&live[i]);
-	}
-	if (!trial->aggregate)
-		pj_model_digest(&trial->replayed, trial->pair.tenant,
-						&trial->rebuilt_digest);
+	replay(trial, prepare(trying->place, trial));
+	read_sides(trying, &trial->replayed, trying->rebuilt,
+			   &trial->rebuilt_digest);
+	for (int i = 0; i < trying->ntargets; i++)
+		compare_sides(trying, i);
+	show_differences(trying, &trial->replayed, false);
 	return false;
 }
 
@@ -347,35 +411,99 @@ pj_trial_enter(PjTrial *trial, PjProjection *projection, Datum tenant)
 				errhint("Wait until projector.status shows state \"live\"."));
 }
 
+static void
+begin_trying(Trying *trying)
+{
+	int			n = pj_target_count(trying->trial->pair.projection);
+
+	trying->ntargets = n;
+	trying->context = CurrentMemoryContext;
+	trying->live = palloc0(sizeof(Side) * Max(n, 1));
+	trying->rebuilt = palloc0(sizeof(Side) * Max(n, 1));
+	trying->nshown = palloc0(sizeof(int) * Max(n, 1));
+	trying->room = 16;
+	trying->trial->differences = palloc(sizeof(PjDifference) * trying->room);
+	for (int i = 0; i < n; i++)
+	{
+		begin_side(&trying->live[i]);
+		begin_side(&trying->rebuilt[i]);
+	}
+}
+
+static void
+end_trying(Trying *trying)
+{
+	for (int i = 0; i < trying->ntargets; i++)
+	{
+		tuplestore_end(trying->live[i].rows);
+		tuplestore_end(trying->rebuilt[i].rows);
+	}
+}
+
 /*
  * Replay, compare, and roll back.  The caller has called pj_trial_enter() and
- * is in our own context.
+ * is in our own context.  What comes of it is in the current memory context.
  */
 void
-pj_trial_run(PjTrial *trial)
+pj_trial_run(PjTrialPlace *place, PjTrial *trial)
 {
-	int			ntargets = pj_target_count(trial->pair.projection);
-	LiveRows   *live = palloc0(sizeof(LiveRows) * Max(ntargets, 1));
+	Trying		trying = {.place = place,.trial = trial};
 	ErrorData  *error;
 	bool		kept;
 
-	for (int i = 0; i < ntargets; i++)
-	{
-		live[i].trial = trial;
-		live[i].target = i;
-		live[i].context = CurrentMemoryContext;
-		live[i].rows = tuplestore_begin_heap(true, false, work_mem);
-		pj_run_as_owner(trial->pair.projection,
-						TextDatumGetCString(trial->pair.tenant), read_live,
-						&live[i]);
-	}
-	live[0].trial = trial;
-	if (!trial->aggregate)
-		pj_model_digest(trial->pair.projection, trial->pair.tenant,
-						&trial->live_digest);
-	error = pj_subtransaction(try_replay, live, &kept);
+	begin_trying(&trying);
+	read_sides(&trying, trial->pair.projection, trying.live,
+			   &trial->live_digest);
+	error = pj_subtransaction(try_replay, &trying, &kept);
 	if (error)
 		ReThrowError(error);
-	for (int i = 0; i < ntargets; i++)
-		tuplestore_end(live[i].rows);
+	show_differences(&trying, trial->pair.projection, true);
+	if (place->is_aside)
+		pj_aside_empty(place->aside.aside);
+	end_trying(&trying);
+}
+
+/* ---- the place ---- */
+
+typedef struct Placing
+{
+	PjTrialPlace place;
+	PjProjection *projection;
+	void		(*body) (PjTrialPlace *place, void *arg);
+	void	   *arg;
+} Placing;
+
+static bool
+make_place(void *arg)
+{
+	Placing    *placing = arg;
+	PjProjection *projection = placing->projection;
+	PjRun		run = {.id = -MyProcPid,.projection_id = projection->id};
+
+	placing->place.is_aside = pj_aside_possible(projection);
+	if (placing->place.is_aside)
+	{
+		pj_aside_make(projection, &run);
+		if (!pj_aside_find(projection, &run, &placing->place.aside))
+			elog(ERROR, "could not make a place to build aside");
+	}
+	placing->body(&placing->place, placing->arg);
+	return false;
+}
+
+/*
+ * Make a place in which a projection's events can be tried, for one tenant after
+ * the other, run body, and remove it again.  The caller is in our own context.
+ */
+void
+pj_trials(PjProjection *projection,
+		  void (*body) (PjTrialPlace *place, void *arg), void *arg)
+{
+	Placing		placing = {.projection = projection,.body = body,.arg = arg};
+	ErrorData  *error;
+	bool		kept;
+
+	error = pj_subtransaction(make_place, &placing, &kept);
+	if (error)
+		ReThrowError(error);
 }

@@ -6,7 +6,6 @@
 #define PJ_TRIAL_H
 
 #include "compat.h"
-#include "nodes/pg_list.h"
 
 #include "cursor.h"
 #include "digest.h"
@@ -15,10 +14,21 @@
 /* A row that is not the same in both. */
 typedef struct PjDifference
 {
-	char	   *key;
+	const char *key;			/* what it is known by */
+	const char *shown;			/* to people, if that is something else */
+	int64		number;			/* of rows with that key */
+	bool		in_live;
+	bool		in_rebuilt;
 	Datum		live;			/* jsonb, or 0 if there is none */
 	Datum		rebuilt;
 } PjDifference;
+
+/* Where events are tried. */
+typedef struct PjTrialPlace
+{
+	bool		is_aside;
+	PjProjection aside;			/* if so */
+} PjTrialPlace;
 
 typedef struct PjTrial
 {
@@ -38,12 +48,16 @@ typedef struct PjTrial
 	PjDigest	live_digest;
 	PjDigest	rebuilt_digest;
 	int64		ndifferences;
-	List	   *differences;	/* of PjDifference: the first ones */
+	PjDifference *differences;	/* the first ones */
+	int			nshown;
 } PjTrial;
 
 extern void pj_trial_enter(PjTrial *trial, PjProjection *projection,
 						   Datum tenant);
-extern void pj_trial_run(PjTrial *trial);
+extern void pj_trials(PjProjection *projection,
+					  void (*body) (PjTrialPlace *place, void *arg),
+					  void *arg);
+extern void pj_trial_run(PjTrialPlace *place, PjTrial *trial);
 extern Datum pj_trial_row(const PjTrial *trial, Datum key);
 
 #endif							/* PJ_TRIAL_H */

@@ -79,7 +79,7 @@ find_digest(PjProjection *projection, Datum tenant)
 	PjPair		pair;
 
 	pj_refuse_dormant(projection);
-	pj_model_digest(projection, tenant, &digest);
+	pj_model_digest(projection, tenant, NULL, &digest);
 	if (projection->options.digest && !pj_is_fold(projection->kind) &&
 		!XactReadOnly && !RecoveryInProgress())
 	{
@@ -172,21 +172,26 @@ add_json(StringInfo json, const char *name, Datum value)
 									VARSIZE(DatumGetPointer(value))) : "null");
 }
 
+static const char *
+shown_key(const PjDifference *difference)
+{
+	return difference->shown ? difference->shown : difference->key;
+}
+
 /* The differences, as an array of objects. */
 static Datum
 sample_of(const PjTrial *trial)
 {
 	StringInfoData json;
-	ListCell   *cell;
 
 	initStringInfo(&json);
 	appendStringInfoChar(&json, '[');
-	foreach(cell, trial->differences)
+	for (int i = 0; i < trial->nshown; i++)
 	{
-		const PjDifference *difference = lfirst(cell);
+		const PjDifference *difference = &trial->differences[i];
 
 		appendStringInfoString(&json, json.len > 1 ? ", {" : "{");
-		add_text(&json, "key", difference->key);
+		add_text(&json, "key", shown_key(difference));
 		add_json(&json, "live", difference->live);
 		add_json(&json, "rebuilt", difference->rebuilt);
 		appendStringInfoChar(&json, '}');
@@ -195,57 +200,94 @@ sample_of(const PjTrial *trial)
 	return DirectFunctionCall1(jsonb_in, CStringGetDatum(json.data));
 }
 
+typedef struct Verification
+{
+	PjProjection *projection;
+	Datum		tenant;			/* 0 for all */
+	ReturnSetInfo *result;
+} Verification;
+
 static void
-verify_tenant(PjProjection *projection, Datum tenant, ReturnSetInfo *result)
+verify_tenant(PjTrialPlace *place, const Verification *verification,
+			  Datum tenant)
 {
 	PjTrial		trial = {.bounded = true,.max = SAMPLE_ROWS};
 	Datum		values[6] = {tenant};
 	bool		nulls[6] = {false};
 
-	pj_trial_enter(&trial, projection, tenant);
-	pj_trial_run(&trial);
+	pj_trial_enter(&trial, verification->projection, tenant);
+	pj_trial_run(place, &trial);
 	values[1] = BoolGetDatum(trial.ndifferences == 0);
 	values[2] = CStringGetTextDatum(pj_digest_text(&trial.live_digest));
 	values[3] = CStringGetTextDatum(pj_digest_text(&trial.rebuilt_digest));
 	values[4] = Int64GetDatum(trial.ndifferences);
 	values[5] = sample_of(&trial);
 	nulls[5] = trial.ndifferences == 0;
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	tuplestore_putvalues(verification->result->setResult,
+						 verification->result->setDesc, values, nulls);
 }
 
-/* Every tenant of the log, and those that are in the read model alone. */
+/* Some tenants, except those that are among others; each in its own memory. */
 static void
-verify_tenants(PjProjection *projection, ReturnSetInfo *result)
+verify_each(PjTrialPlace *place, const Verification *verification,
+			const Datum *tenants, int n, const PjTenants *except)
 {
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "projector verify",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+
+	for (int i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (except && pj_text_among(tenants[i], except->tenants, except->count))
+			continue;
+		verify_tenant(place, verification, tenants[i]);
+		MemoryContextReset(context);
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+}
+
+/*
+ * Every tenant of the log, and those that are in the read model alone; or one.
+ */
+static void
+verify_tenants(PjTrialPlace *place, void *arg)
+{
+	Verification *verification = arg;
 	PjTenants	all;
 	Datum	   *others;
-	int			n = pj_clear_tenants(projection, &others);
+	int			n;
 
+	if (verification->tenant)
+	{
+		verify_each(place, verification, &verification->tenant, 1, NULL);
+		return;
+	}
+	n = pj_clear_tenants(verification->projection, &others);
 	pj_source_tenants(&all);
-	for (int i = 0; i < all.count; i++)
-		verify_tenant(projection, all.tenants[i], result);
-	for (int i = 0; i < n; i++)
-		if (!pj_text_among(others[i], all.tenants, all.count))
-			verify_tenant(projection, others[i], result);
+	verify_each(place, verification, all.tenants, all.count, NULL);
+	verify_each(place, verification, others, n, &all);
 }
 
 /* See the install script. */
 Datum
 projector_verify(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	char	   *name = pj_required_name(fcinfo, 0, "name");
-	Datum		tenant = pj_optional_text(fcinfo, 1, "tenant_id");
-	PjProjection *projection = lock_alone("projector_verify", name, tenant);
+	Verification verification = {
+		.tenant = pj_optional_text(fcinfo, 1, "tenant_id"),
+		.result = (ReturnSetInfo *) fcinfo->resultinfo,
+	};
 	PjContext	saved;
 
+	verification.projection = lock_alone("projector_verify", name,
+										 verification.tenant);
 	InitMaterializedSRF(fcinfo, 0);
-	pj_guard_report_writes(projection);
+	pj_guard_report_writes(verification.projection);
 	pj_enter_internal(&saved);
-	if (tenant)
-		verify_tenant(projection, tenant, result);
-	else
-		verify_tenants(projection, result);
+	pj_trials(verification.projection, verify_tenants, &verification);
 	pj_leave_internal(&saved);
 
 	PG_RETURN_NULL();
@@ -267,6 +309,12 @@ check_one_aggregate(const PjProjection *projection)
 			errhint("Leave out aggregate_id."));
 }
 
+static void
+run_trial(PjTrialPlace *place, void *arg)
+{
+	pj_trial_run(place, arg);
+}
+
 /* See the install script. */
 Datum
 projector_preview(PG_FUNCTION_ARGS)
@@ -282,7 +330,6 @@ projector_preview(PG_FUNCTION_ARGS)
 	PjProjection changed;
 	PjDefinition definition;
 	PjContext	saved;
-	ListCell   *cell;
 
 	if (trial.max < 1)
 		ereport(ERROR,
@@ -299,12 +346,12 @@ projector_preview(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	pj_enter_internal(&saved);
 	pj_trial_enter(&trial, &changed, tenant);
-	pj_trial_run(&trial);
+	pj_trials(&changed, run_trial, &trial);
 	pj_leave_internal(&saved);
-	foreach(cell, trial.differences)
+	for (int i = 0; i < trial.nshown; i++)
 	{
-		const PjDifference *difference = lfirst(cell);
-		Datum		values[3] = {CStringGetTextDatum(difference->key),
+		const PjDifference *difference = &trial.differences[i];
+		Datum		values[3] = {CStringGetTextDatum(shown_key(difference)),
 		difference->live, difference->rebuilt};
 		bool		nulls[3] = {false, difference->live == 0,
 		difference->rebuilt == 0};
@@ -392,7 +439,7 @@ projector_explain(PG_FUNCTION_ARGS)
 		if (pj_clear_by_aggregate(projection))
 			trial.aggregate = explanation.key;
 		pj_trial_enter(&trial, projection, tenant);
-		pj_trial_run(&trial);
+		pj_trials(projection, run_trial, &trial);
 	}
 	else
 	{

@@ -1,0 +1,131 @@
+/*
+ * reference.c
+ *	  Foreign keys of other tables that refer to a read model.
+ *
+ * A rebuild removes rows and writes them again.  A foreign key ON DELETE
+ * CASCADE, SET NULL or SET DEFAULT changes the rows that refer to them, which
+ * nothing brings back unless their table is a target too.  So such a key is
+ * refused, when the projection is created and, because it may be added later,
+ * when rows are about to be removed; unless option "writes" says that the table
+ * is changed on purpose.
+ */
+#include "compat.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/namespace.h"
+#include "catalog/partition.h"
+#include "catalog/pg_constraint.h"
+#include "catalog/pg_inherits.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+#include "reference.h"
+#include "target.h"
+
+/* Does the key do something to rows whose referenced row is deleted? */
+static bool
+has_action(Form_pg_constraint key)
+{
+	return key->contype == CONSTRAINT_FOREIGN &&
+		(key->confdeltype == FKCONSTR_ACTION_CASCADE ||
+		 key->confdeltype == FKCONSTR_ACTION_SETNULL ||
+		 key->confdeltype == FKCONSTR_ACTION_SETDEFAULT);
+}
+
+/* Partitions count as the table they are of. */
+static Oid
+root_of(Oid relid)
+{
+	return get_rel_relispartition(relid) ?
+		llast_oid(get_partition_ancestors(relid)) : relid;
+}
+
+/* Is the table named in option "writes"? */
+static bool
+is_written(Oid relid, const char **writes)
+{
+	for (int i = 0; writes[i]; i++)
+	{
+		RangeVar   *name = makeRangeVarFromNameList(pj_parse_name(writes[i],
+																  "table"));
+		Oid			written = RangeVarGetRelid(name, NoLock, true);
+
+		if (OidIsValid(written) && root_of(written) == relid)
+			return true;
+	}
+	return false;
+}
+
+static void
+refuse_reference(Form_pg_constraint key, Oid target, const char *projection)
+{
+	char	   *table = get_rel_name(root_of(key->conrelid));
+
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("rows of table \"%s\" refer to target \"%s\" of projection \"%s\" and would not survive a rebuild",
+				   table, get_rel_name(target), projection),
+			errdetail("Foreign key \"%s\" deletes or changes them when rows of the target are deleted, and a rebuild does that.",
+					  NameStr(key->conname)),
+			errhint("Make the foreign key ON DELETE NO ACTION, name the table in \"targets\" if the projection fills it, or in option \"writes\" if its rows may go."));
+}
+
+/* Check the keys that refer to one table. */
+static void
+check_table(Relation constraints, Oid relid, const List *roots,
+			const char *projection, const char **writes)
+{
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_constraint_confrelid, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(relid));
+
+	/* there is no index, as PostgreSQL itself has to put up with */
+	scan = systable_beginscan(constraints, InvalidOid, false, NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(tuple);
+		Oid			root;
+
+		if (!has_action(form))
+			continue;
+		root = root_of(form->conrelid);
+		if (!list_member_oid(roots, root) && !is_written(root, writes))
+			refuse_reference(form, relid, projection);
+	}
+	systable_endscan(scan);
+}
+
+/*
+ * Refuse targets whose rows, when deleted, change rows of tables that are
+ * neither targets nor named in "writes", whose names are looked up in the
+ * current search_path.
+ */
+void
+pj_references_check(const List *targets, const char *projection,
+					const char **writes)
+{
+	Relation	constraints = table_open(ConstraintRelationId, AccessShareLock);
+	List	   *roots = NIL;
+	ListCell   *cell,
+			   *part;
+
+	foreach(cell, targets)
+		roots = lappend_oid(roots, root_of(lfirst_oid(cell)));
+	foreach(cell, targets)
+	{
+		List	   *parts = find_all_inheritors(lfirst_oid(cell),
+												AccessShareLock, NULL);
+
+		foreach(part, parts)
+			check_table(constraints, lfirst_oid(part), roots, projection,
+						writes);
+	}
+	table_close(constraints, AccessShareLock);
+}
