@@ -217,6 +217,7 @@ try_events(PjBatch *batch, int lo, int hi, int *failed_at)
 
 	init_piece(&piece, batch, lo, hi);
 	error = pj_subtransaction(run_piece, &piece, &kept);
+	pj_failure_name_timeout(error);
 	if (error && piece.moving && pj_failure_transient(error))
 		error = NULL;			/* not the event's: somebody is in the way */
 	else if (error && (piece.moving || !pj_failure_swallowed(error)))
@@ -259,8 +260,6 @@ note_failed(PjBatch *batch, int i, ErrorData *error)
 	PjOutcome	outcome;
 
 	pj_batch_enter(batch);
-	if (pj_deadline_passed())
-		error->message = pj_deadline_message();
 	batch->apply->failed++;
 	batch->apply->failed_at = pj_event_sequence(batch->events[i]);
 	if (batch->apply->on_error == PJ_ERROR_SKIPPED)

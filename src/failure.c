@@ -190,6 +190,20 @@ pj_failure_swallowed(const ErrorData *error)
 		!IsolationUsesXactSnapshot();
 }
 
+/*
+ * If code was cancelled because its time was over, say so, whatever error it
+ * has made of that.  Call it before the next piece of code runs.
+ */
+void
+pj_failure_name_timeout(ErrorData *error)
+{
+	if (error == NULL || !pj_deadline_passed() ||
+		!(pj_was_cancelled() || error->sqlerrcode == ERRCODE_QUERY_CANCELED))
+		return;
+	error->sqlerrcode = ERRCODE_QUERY_CANCELED;
+	error->message = pj_deadline_message();
+}
+
 /* May this error go away by itself? */
 bool
 pj_failure_transient(const ErrorData *error)

@@ -23,6 +23,7 @@ typedef enum PjOutcome
 	PJ_PASS_OVER				/* the projection's option on_error says so */
 } PjOutcome;
 
+extern void pj_failure_name_timeout(ErrorData *error);
 extern bool pj_failure_swallowed(const ErrorData *error);
 extern bool pj_failure_transient(const ErrorData *error);
 extern PjOutcome pj_failure_record(const PjProjection *projection,

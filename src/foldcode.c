@@ -41,6 +41,7 @@ typedef struct Scope
 	int			row;			/* range table index of "s", or 0 */
 	int			event;			/* of "e" */
 	const char *what;			/* for errors: what the expression is of */
+	Bitmapset  *read;			/* columns of "s" that are read; 0: all */
 } Scope;
 
 /* ---- parsing ---- */
@@ -113,6 +114,8 @@ place_vars(Node *node, void *arg)
 			ereport(ERROR,
 					errcode(ERRCODE_INVALID_COLUMN_REFERENCE),
 					errmsg("system columns cannot be used here"));
+		if (var->varno != scope->event)
+			scope->read = bms_add_member(scope->read, var->varattno);
 		var->varno = var->varno == scope->event ? INNER_VAR : OUTER_VAR;
 		return (Node *) var;
 	}
@@ -303,6 +306,18 @@ is_among(const char *name, const char **names)
 	return false;
 }
 
+/* Is a column's first value of no account, because it is set without it? */
+static bool
+is_overwritten(const PjFoldCode *code, const Scope *scope, AttrNumber attno)
+{
+	if (bms_is_member(0, scope->read) || bms_is_member(attno, scope->read))
+		return false;
+	for (int i = 0; i < code->ncolumns; i++)
+		if (code->attnos[i] == attno)
+			return true;
+	return false;
+}
+
 /* A row rebuilt must start from what it started from the first time. */
 static void
 check_default(const char *column, Node *expr)
@@ -318,7 +333,8 @@ check_default(const char *column, Node *expr)
 
 /* What a new row starts from. */
 static void
-compile_defaults(PjFoldCode *code, Relation target, const char **ignored)
+compile_defaults(PjFoldCode *code, const Scope *scope, Relation target,
+				 const char **ignored)
 {
 	TupleDesc	desc = RelationGetDescr(target);
 	char	   *key = pj_target_key(target);
@@ -335,6 +351,8 @@ compile_defaults(PjFoldCode *code, Relation target, const char **ignored)
 			continue;
 		expr = build_column_default(target, i + 1);
 		if (expr == NULL)
+			continue;
+		if (is_overwritten(code, scope, i + 1))
 			continue;
 		if (!is_among(name, ignored))
 			check_default(name, expr);
@@ -387,7 +405,7 @@ pj_fold_compile(Relation target, Jsonb *fold_columns, const char *key,
 		scope.row = add_relation(scope.pstate, target, "s", false);
 		scope.event = add_relation(scope.pstate, event_type, "e", false);
 		compile_columns(code, &scope, target, fold_columns);
-		compile_defaults(code, target, ignored);
+		compile_defaults(code, &scope, target, ignored);
 		free_parsestate(scope.pstate);
 	}
 	if (key)

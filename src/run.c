@@ -350,8 +350,6 @@ note_error(Job *job, ErrorData *error)
 	/* the row is as it was before the batch */
 	if (!pj_run_look(job->run->id, job->run))
 		elog(ERROR, "run %lld is gone", (long long) job->run->id);
-	if (pj_deadline_passed())
-		error->message = pj_deadline_message();
 	ereport(WARNING,
 			errcode(error->sqlerrcode),
 			errmsg("run %lld of projection \"%s\" for tenant \"%s\": %s",
@@ -387,6 +385,7 @@ pj_run_batch(PjRun *run)
 	pj_deadline_begin(0);
 	pj_forget_cancel();
 	error = pj_subtransaction(do_batch_without_hanging, &job, &kept);
+	pj_failure_name_timeout(error);
 	if (error && !pj_failure_swallowed(error))
 		ReThrowError(error);
 	if (error)

@@ -129,6 +129,7 @@ try_first(Trial *trial, int n)
 	pj_forget_cancel();
 	if (n > 0)
 		error = pj_subtransaction(try_events, trial, &kept);
+	pj_failure_name_timeout(error);
 	if (error && !pj_failure_swallowed(error))
 		ReThrowError(error);
 	return error;

@@ -80,6 +80,20 @@ $node->safe_psql('postgres', q{SELECT projector_set_mode('balance', 'strict')});
 is($node->safe_psql('postgres', q{SELECT * FROM balance WHERE aggregate_id = 'b'}), 'r|b|8|r',
 	'a handler sees the tenant of the event, whatever the user had set');
 
+# A policy on projector_tenant_id() needs none of this: in a session that has
+# not loaded the library, whatever it has set, there is no tenant.
+$node->safe_psql('postgres', q{
+	CREATE TABLE kept (tenant_id text, n int);
+	INSERT INTO kept VALUES ('t', 1), ('r', 1);
+	ALTER TABLE kept ENABLE ROW LEVEL SECURITY;
+	CREATE POLICY own ON kept USING (tenant_id = projector_tenant_id());
+	GRANT SELECT ON kept TO reader;
+});
+($out, $err) = as_reader(q{SET projector.tenant_id = 't'; SELECT count(*) FROM kept; SELECT count(*) FROM balance});
+is($out, "0\n1", 'a reader who forges the setting gets past a policy on the setting, not past one on the function');
+($out, $err) = as_reader(q{SET debug_parallel_query = on; SET force_parallel_mode = on; SET projector.tenant_id = 't'; SELECT count(*) FROM kept});
+is($out, '0', 'nor with a parallel plan');
+
 # In a session that never loads the library the name stays a placeholder, so
 # where others' policies rely on it every session must have the library.
 $node->append_conf('postgresql.conf', "session_preload_libraries = 'projector'");

@@ -52,7 +52,7 @@ CREATE EXTENSION projector;
 CREATE TABLE stock (tenant_id text, item_id text, on_hand bigint NOT NULL DEFAULT 0, last_event_id uuid, last_event_version bigint,
 	PRIMARY KEY (tenant_id, item_id));
 CREATE TABLE bad (qty bigint);
-CREATE FUNCTION good(qty bigint) RETURNS bigint STABLE LANGUAGE plpgsql AS $$
+CREATE FUNCTION good(qty bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
 	IF EXISTS (SELECT FROM bad b WHERE b.qty = good.qty) THEN
 		RAISE EXCEPTION 'bad quantity %', qty;
