@@ -18,6 +18,7 @@
 #include "storage/lockdefs.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/datum.h"
 #include "utils/fmgroids.h"
 #include "utils/jsonb.h"
 #include "utils/lsyscache.h"
@@ -369,7 +370,7 @@ are_same_names(const char **a, const char **b)
 	return a[i] == NULL && b[i] == NULL;
 }
 
-/* If rows are to be hashed in another way, find all digests anew. */
+/* If other rows are to be hashed, or in another way, find all digests again. */
 static void
 refresh_digests(const PjProjection *projection,
 				const PjDefinition *definition)
@@ -381,15 +382,15 @@ refresh_digests(const PjProjection *projection,
 	pj_projection_changed(projection, definition, &changed);
 	if (projection->options.digest == changed.options.digest &&
 		are_same_names(projection->options.digest_ignore,
-					   changed.options.digest_ignore))
+					   changed.options.digest_ignore) &&
+		datum_image_eq(projection->targets, changed.targets, false, -1))
+		return;
+	pj_digests_forget(projection->id);
+	if (!pj_digest_is_kept(&changed))
 		return;
 	n = pj_clear_tenants(&changed, &tenants);
 	for (int i = 0; i < n; i++)
-	{
-		pj_digest_forget(projection->id, tenants[i]);
-		if (pj_digest_is_kept(&changed))
-			pj_model_refresh(&changed, tenants[i], 0);
-	}
+		pj_model_refresh(&changed, tenants[i], 0);
 }
 
 /* See the install script. */

@@ -40,6 +40,7 @@
 #include "apply.h"
 #include "batch.h"
 #include "deadline.h"
+#include "delta.h"
 #include "errcodes.h"
 #include "failure.h"
 #include "kind.h"
@@ -457,6 +458,28 @@ apply_repeatedly(PjApply *apply)
 	}
 }
 
+/*
+ * Bring the digest up to date that is kept of the read model.  (An append must
+ * not write what others write too: it leaves a note.)  If rows are hashed in
+ * another way than they were, it must be found from the rows, for which one must
+ * have the pair to oneself; so a note is left for whoever does that.
+ */
+static void
+keep_digest(const PjApply *apply)
+{
+	const PjPair *pair = apply->pair;
+
+	if (pj_digest_change(pair->projection->id, pair->tenant, &apply->digest,
+						 apply->last_log_seq))
+		return;
+	if (OidIsValid(pair->projection->aside))
+		pj_model_refresh(pair->projection, pair->tenant,
+						 apply->last_log_seq);
+	else
+		pj_delta_add(pair, &(PjCounts) {0}, &apply->digest,
+					 apply->last_log_seq);
+}
+
 /* See the top of this file. */
 void
 pj_apply(PjApply *apply)
@@ -473,10 +496,6 @@ pj_apply(PjApply *apply)
 	if (apply->applied + apply->skipped + apply->failed + apply->dropped > 0)
 		pj_waiters_tell(projection->base_id, apply->pair->tenant);
 
-	/* an append must not write what others write too */
-	if (!pj_is_append(apply) && !pj_digest_is_zero(&apply->digest) &&
-		!pj_digest_change(projection->id, apply->pair->tenant,
-						  &apply->digest, apply->last_log_seq))
-		pj_model_refresh(projection, apply->pair->tenant,
-						 apply->last_log_seq);
+	if (!pj_is_append(apply) && !pj_digest_is_zero(&apply->digest))
+		keep_digest(apply);
 }

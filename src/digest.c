@@ -70,6 +70,21 @@ static PjStatement forget = {
 	.argtypes = {INT4OID, TEXTOID},
 };
 
+static PjStatement forget_noted = {
+	.sql = "UPDATE projector.projection_deltas SET digest = NULL,"
+	" row_count = 0 WHERE projection_id = $1 AND digest IS NOT NULL",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
+static PjStatement forget_all = {
+	.sql = "DELETE FROM projector.projection_digests WHERE projection_id = $1",
+	.expect = SPI_OK_DELETE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
 /* ---- sums ---- */
 
 void
@@ -355,4 +370,14 @@ pj_digest_forget(int32 projection_id, Datum tenant)
 	Datum		values[2] = {Int32GetDatum(projection_id), tenant};
 
 	pj_execute(&forget, values, NULL);
+}
+
+/* Rows of all tenants are to be hashed in another way. */
+void
+pj_digests_forget(int32 projection_id)
+{
+	Datum		values[1] = {Int32GetDatum(projection_id)};
+
+	pj_execute(&forget_noted, values, NULL);
+	pj_execute(&forget_all, values, NULL);
 }

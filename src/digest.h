@@ -53,5 +53,6 @@ extern bool pj_digest_change(int32 projection_id, Datum tenant,
 extern void pj_digest_set(int32 projection_id, Datum tenant,
 						  const PjDigest *digest, int64 log_seq);
 extern void pj_digest_forget(int32 projection_id, Datum tenant);
+extern void pj_digests_forget(int32 projection_id);
 
 #endif							/* PJ_DIGEST_H */

@@ -17,14 +17,18 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
 #include "pgstat.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
+#include "utils/fmgroids.h"
+#include "utils/guc.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -40,6 +44,7 @@
 #include "errcodes.h"
 #include "foldcode.h"
 #include "foldrow.h"
+#include "foldtrace.h"
 #include "function.h"
 #include "kind.h"
 #include "target.h"
@@ -74,6 +79,8 @@ typedef struct FoldBatch
 	FmgrInfo	function;
 	TupleDesc	event_desc;
 	int			timeout_ms;
+	MemoryContext caller;		/* the caller's */
+	MemoryContext context;		/* of all of the batch */
 	MemoryContext per_event;
 } FoldBatch;
 
@@ -731,30 +738,47 @@ hash_rows(FoldBatch *batch, bool after)
 	pj_hasher_end(&hasher);
 }
 
+/* Get ready to fold, in memory of the batch's own. */
+static void
+begin_fold(FoldBatch *batch)
+{
+	batch->context = AllocSetContextCreate(CurrentMemoryContext,
+										   "projector fold batch",
+										   ALLOCSET_DEFAULT_SIZES);
+	batch->caller = MemoryContextSwitchTo(batch->context);
+	PushCopiedSnapshot(GetTransactionSnapshot());
+	lock_and_compile(batch->kept, batch->work->projection);
+	batch->kept->running = true;
+	if (OidIsValid(batch->kept->function))
+		fmgr_info(batch->kept->function, &batch->function);
+	batch->event_desc = lookup_rowtype_tupdesc(pj_event_type_oid(), -1);
+	batch->per_event = AllocSetContextCreate(batch->context,
+											 "projector fold event",
+											 ALLOCSET_DEFAULT_SIZES);
+	pj_fold_open(&batch->target, batch->work->projection, batch->kept->target,
+				 batch->work->tenant);
+}
+
+static void
+end_fold(FoldBatch *batch)
+{
+	pj_fold_close(&batch->target);
+	ReleaseTupleDesc(batch->event_desc);
+	batch->kept->running = false;
+	PopActiveSnapshot();
+	MemoryContextSwitchTo(batch->caller);
+	MemoryContextDelete(batch->context);
+}
+
 /* The part of a batch that runs as the projection's owner. */
 static void
 run_fold(void *arg)
 {
 	FoldBatch  *batch = arg;
 	PjWork	   *work = batch->work;
-	const PjProjection *projection = work->projection;
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "projector fold batch",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext caller = MemoryContextSwitchTo(context);
 	int			n = work->hi - work->lo;
 
-	PushCopiedSnapshot(GetTransactionSnapshot());
-	lock_and_compile(batch->kept, projection);
-	batch->kept->running = true;
-	if (OidIsValid(batch->kept->function))
-		fmgr_info(batch->kept->function, &batch->function);
-	batch->event_desc = lookup_rowtype_tupdesc(pj_event_type_oid(), -1);
-	batch->per_event = AllocSetContextCreate(context, "projector fold event",
-											 ALLOCSET_DEFAULT_SIZES);
-	pj_fold_open(&batch->target, projection, batch->kept->target,
-				 work->tenant);
-
+	begin_fold(batch);
 	batch->rows = palloc(sizeof(PjFoldRow) * n);
 	batch->row_of = palloc(sizeof(int) * n);
 	if (batch->kept->code->key)
@@ -774,13 +798,147 @@ run_fold(void *arg)
 	pj_fold_write(&batch->target, batch->rows, batch->nrows);
 	hash_rows(batch, true);
 	pj_deadline_end();
+	end_fold(batch);
+}
 
-	pj_fold_close(&batch->target);
-	ReleaseTupleDesc(batch->event_desc);
-	batch->kept->running = false;
-	PopActiveSnapshot();
+/* ---- tracing ---- */
+
+/* The key of the row that is traced, as its column's type has it. */
+static Datum
+traced_key(FoldBatch *batch, Datum key)
+{
+	Form_pg_attribute attribute =
+	TupleDescAttr(batch->target.desc, batch->target.columns.key - 1);
+	Oid			input,
+				ioparam;
+
+	if (batch->kept->code->key == NULL)
+		return pj_id_as(key, attribute);
+	getTypeInputInfo(attribute->atttypid, &input, &ioparam);
+	return OidInputFunctionCall(input, TextDatumGetCString(key), ioparam,
+								attribute->atttypmod);
+}
+
+/* A row as jsonb, written as verify would write it. */
+static Datum
+row_as_json(FoldBatch *batch, const PjFoldRow *row)
+{
+	FmgrInfo	to_jsonb;
+	Oid			type = batch->target.heap->rd_rel->reltype;
+	HeapTuple	tuple = heap_form_tuple(batch->target.desc, row->values,
+										row->nulls);
+	int			level = NewGUCNestLevel();
+	Datum		json;
+
+	fmgr_info(F_TO_JSONB, &to_jsonb);
+	fmgr_info_set_expr((Node *) makeFuncExpr(F_TO_JSONB, JSONBOID,
+											 list_make1(makeNullConst(type, -1, InvalidOid)),
+											 InvalidOid, InvalidOid,
+											 COERCE_EXPLICIT_CALL), &to_jsonb);
+	pj_pin_settings();
+	json = FunctionCall1(&to_jsonb, HeapTupleGetDatum(tuple));
+	AtEOXact_GUC(false, level);
+	return json;
+}
+
+/* Fold the events that are the row's. */
+static void
+trace_events(FoldBatch *batch, PjFoldTrace *trace, PjFoldRow *row)
+{
+	PjWork	   *work = batch->work;
+	MemoryContext caller = CurrentMemoryContext;
+
+	for (int i = work->lo; i < work->hi; i++)
+	{
+		const PjEvent *event = work->events[i];
+		bool		before = row->present;
+		Datum		key;
+
+		CHECK_FOR_INTERRUPTS();
+		work->at = i;
+		if (event->skipped)
+			continue;
+		if (batch->kept->code->key &&
+			(!event_key(batch, event, &key) ||
+			 !pj_fold_equal(&batch->target, batch->target.columns.key, key,
+							row->key)))
+			continue;
+		if (has_seen(batch, row, event))
+			continue;
+		if (OidIsValid(batch->kept->function))
+			fold_by_function(batch, row, event);
+		else
+			fold_by_expressions(batch, row, event);
+		pj_fold_check(&batch->target, row);
+		if (!before && !row->present)
+			continue;
+		MemoryContextSwitchTo(batch->per_event);
+		trace->watch(trace->arg, event,
+					 row->present ? row_as_json(batch, row) : (Datum) 0);
+		MemoryContextSwitchTo(caller);
+		MemoryContextReset(batch->per_event);
+	}
+}
+
+/* A batch being traced. */
+typedef struct Tracing
+{
+	FoldBatch	batch;
+	PjFoldTrace *trace;
+} Tracing;
+
+/* The part that runs as the projection's owner. */
+static void
+run_trace(void *arg)
+{
+	Tracing    *tracing = arg;
+	FoldBatch  *batch = &tracing->batch;
+	PjFoldTrace *trace = tracing->trace;
+	PjFoldRow	row = {.present = trace->row != NULL,.tuple = NULL};
+	MemoryContext caller;
+	int			natts;
+
+	begin_fold(batch);
+	natts = batch->target.desc->natts;
+	row.key = traced_key(batch, trace->key);
+	row.values = palloc(sizeof(Datum) * natts);
+	row.nulls = palloc(sizeof(bool) * natts);
+	row.owned = palloc0(sizeof(bool) * natts);
+	if (trace->row)
+		heap_deform_tuple(trace->row, batch->target.desc, row.values,
+						  row.nulls);
+	pj_set_replay(true);
+	trace_events(batch, trace, &row);
+	caller = MemoryContextSwitchTo(trace->context);
+	trace->row = row.present ? heap_form_tuple(batch->target.desc, row.values,
+											   row.nulls) : NULL;
 	MemoryContextSwitchTo(caller);
-	MemoryContextDelete(context);
+	end_fold(batch);
+}
+
+/*
+ * Can it be told without writing rows what events make of them?  Not if
+ * triggers change rows as they are written.
+ */
+bool
+pj_fold_can_trace(const PjProjection *projection)
+{
+	Relation	target = table_open(pj_target_oid(projection, 0),
+									AccessShareLock);
+	bool		possible = !pj_fold_has_triggers(target);
+
+	table_close(target, AccessShareLock);
+	return possible;
+}
+
+/* Fold events into one row, in memory, as they have been applied before. */
+void
+pj_fold_trace(PjWork *work, PjFoldTrace *trace)
+{
+	Tracing		tracing = {{.work = work,.kept = find_kept(work->projection)},
+	trace};
+
+	pj_kind_run(work, run_trace, &tracing);
 }
 
 static void

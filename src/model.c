@@ -43,8 +43,9 @@ pj_model_digest(const PjProjection *projection, Datum tenant,
 }
 
 /*
- * Find the digest anew and keep it.  The caller has the pair to itself, or
- * nobody else keeps its digest; and our own context.
+ * Find the digest from the rows, and keep it.  The caller has the pair to
+ * itself, or nobody else keeps its digest: what an append has changed after the
+ * rows were read must not be forgotten.  And the caller is in our own context.
  */
 void
 pj_model_refresh(const PjProjection *projection, Datum tenant, int64 log_seq)
@@ -57,8 +58,8 @@ pj_model_refresh(const PjProjection *projection, Datum tenant, int64 log_seq)
 }
 
 /*
- * Find anew the digests of pairs whose target has been altered since appends
- * noted something.  Who is in the way is not waited for.
+ * Find the digests of pairs from the rows whose target has been altered since
+ * something was noted.  A pair that somebody else works on is left for later.
  */
 void
 pj_models_refresh_altered(void)
@@ -80,6 +81,9 @@ pj_models_refresh_altered(void)
 		if (projection == NULL || projection->dormant)
 			continue;
 		pj_pair_look(&pair, projection, tenants[i]);
-		pj_model_refresh(projection, tenants[i], pair.last_log_seq);
+		if (pj_digest_is_kept(projection))
+			pj_model_refresh(projection, tenants[i], pair.last_log_seq);
+		else
+			pj_digest_forget(projection->id, tenants[i]);
 	}
 }

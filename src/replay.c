@@ -54,8 +54,8 @@ pj_replay_init(PjReplay *replay, PjPair *pair, int64 upto)
 }
 
 /* The next events; in log order they are as they are in the log. */
-static int
-read_events(PjReplay *replay, PjEvent **events)
+int
+pj_replay_read(const PjReplay *replay, PjEvent **events)
 {
 	const PjProjection *projection = replay->pair->projection;
 	int			max = projection->options.batch_size;
@@ -97,9 +97,12 @@ apply_events(PjReplay *replay, PjEvent *events, int n)
 	pj_apply_count(&apply, &replay->counts);
 }
 
-/* Leave out the events that another projection's offsets have not reached. */
-static int
-cut_unreached(const PjReplay *replay, PjEvent *events, int n)
+/*
+ * Leave out the events that a projection's offsets have not reached.  Returns
+ * how many are left; they are sorted by aggregate.
+ */
+int
+pj_replay_cut(int32 projection_id, Datum tenant, PjEvent *events, int n)
 {
 	PjRange    *ranges;
 	PjOffset   *offsets;
@@ -111,7 +114,7 @@ cut_unreached(const PjReplay *replay, PjEvent *events, int n)
 	offsets = palloc(sizeof(PjOffset) * Max(nranges, 1));
 	for (int i = 0; i < nranges; i++)
 		offsets[i].aggregate = ranges[i].aggregate;
-	pj_offsets_load(replay->bound_id, replay->pair->tenant, offsets, nranges);
+	pj_offsets_load(projection_id, tenant, offsets, nranges);
 	for (int i = 0; i < n; i++)
 		if (pj_event_sequence(&events[i]) <= offsets[events[i].range].last)
 			events[kept++] = events[i];
@@ -119,8 +122,8 @@ cut_unreached(const PjReplay *replay, PjEvent *events, int n)
 }
 
 /* Note where it is, in memory that outlives the batch. */
-static void
-move_on(PjReplay *replay, const PjEvent *last)
+void
+pj_replay_move_on(PjReplay *replay, const PjEvent *last)
 {
 	Datum		aggregate = pj_event_aggregate(last);
 	MemoryContext caller;
@@ -143,13 +146,15 @@ int
 pj_replay_batch(PjReplay *replay)
 {
 	PjEvent    *events;
-	int			n = read_events(replay, &events);
+	int			n = pj_replay_read(replay, &events);
 	int			kept;
 
 	if (n == 0)
 		return 0;
-	move_on(replay, &events[n - 1]);
-	kept = replay->bound_id ? cut_unreached(replay, events, n) : n;
+	pj_replay_move_on(replay, &events[n - 1]);
+	kept = replay->bound_id ? pj_replay_cut(replay->bound_id,
+											replay->pair->tenant, events,
+											n) : n;
 	if (kept > 0)
 		apply_events(replay, events, kept);
 	return n;

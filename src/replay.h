@@ -26,6 +26,10 @@ typedef struct PjReplay
 
 extern void pj_replay_init(PjReplay *replay, PjPair *pair, int64 upto);
 extern int	pj_replay_batch(PjReplay *replay);
+extern int	pj_replay_read(const PjReplay *replay, PjEvent **events);
+extern void pj_replay_move_on(PjReplay *replay, const PjEvent *last);
+extern int	pj_replay_cut(int32 projection_id, Datum tenant, PjEvent *events,
+						  int n);
 extern void pj_replay_end(PjPair *pair, int64 tail, const PjCounts *counts,
 						  const bytea *definition);
 extern void pj_refuse_shadow(const PjPair *pair);

@@ -1,16 +1,12 @@
 /*
  * verify.c
  *	  Proving that a read model is what the log implies, and finding out what
- *	  would be otherwise: digests, verify, preview and explain.
+ *	  would be otherwise: verify and preview.
  *
- * All of them replay on trial (trial.c) and change nothing.
+ * Both replay on trial (trial.c) and change nothing.
  */
 #include "compat.h"
 
-#include "access/xact.h"
-#include "access/xlog.h"
-#include "catalog/pg_type.h"
-#include "common/hashfn.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "lib/stringinfo.h"
@@ -29,115 +25,26 @@
 #include "context.h"
 #include "definition.h"
 #include "lock.h"
-#include "model.h"
 #include "projection.h"
 #include "source.h"
-#include "statement.h"
 #include "target.h"
 #include "targetguard.h"
 #include "trial.h"
+#include "verify.h"
 
-PG_FUNCTION_INFO_V1(projector_digest);
-PG_FUNCTION_INFO_V1(projector_digest_all);
 PG_FUNCTION_INFO_V1(projector_verify);
 PG_FUNCTION_INFO_V1(projector_preview);
-PG_FUNCTION_INFO_V1(projector_explain);
 
 /* So many differing rows are shown by verify. */
 #define SAMPLE_ROWS	10
-
-static PjStatement select_events = {
-	.sql = "SELECT e.log_seq, e.aggregate_id, e.sequence_number, e.event_type,"
-	" e.recorded_at, e.payload FROM projector.events e"
-	" WHERE e.tenant_id = $1 AND e.aggregate_id = $2 AND e.sequence_number <="
-	" (SELECT last_sequence_number FROM projector.projection_offsets o"
-	" WHERE o.projection_id = $3 AND o.tenant_id = $1 AND o.aggregate_id = $2)"
-	" AND ($4 IS NULL OR e.event_type = ANY ($4))"
-	" ORDER BY e.sequence_number",
-	.expect = SPI_OK_SELECT,
-	.nargs = 4,
-	.argtypes = {TEXTOID, TEXTOID, INT4OID, TEXTARRAYOID},
-};
-
-static PjStatement select_event = {
-	.sql = "SELECT e.log_seq, e.aggregate_id, e.sequence_number, e.event_type,"
-	" e.recorded_at, e.payload FROM projector.events e"
-	" WHERE e.tenant_id = $1 AND e.log_seq = $2",
-	.expect = SPI_OK_SELECT,
-	.nargs = 2,
-	.argtypes = {TEXTOID, INT8OID},
-};
-
-/* ---- digests ---- */
-
-/* The digest of a tenant's rows; that of handlers and statements is kept. */
-static char *
-find_digest(PjProjection *projection, Datum tenant)
-{
-	PjDigest	digest;
-	PjContext	saved;
-	PjPair		pair;
-
-	pj_refuse_dormant(projection);
-	pj_model_digest(projection, tenant, NULL, &digest);
-	if (projection->options.digest && !pj_is_fold(projection->kind) &&
-		!XactReadOnly && !RecoveryInProgress())
-	{
-		pj_enter_internal(&saved);
-		pj_pair_look(&pair, projection, tenant);
-		pj_digest_set(projection->id, tenant, &digest, pair.last_log_seq);
-		pj_leave_internal(&saved);
-	}
-	return pj_digest_text(&digest);
-}
-
-/* See the install script. */
-Datum
-projector_digest(PG_FUNCTION_ARGS)
-{
-	char	   *name = pj_required_name(fcinfo, 0, "name");
-	Datum		tenant = pj_required_text(fcinfo, 1, "tenant_id");
-
-	pj_refuse_in_user_code("projector_digest");
-	PG_RETURN_TEXT_P(cstring_to_text(find_digest(pj_projection_find(name),
-												 tenant)));
-}
-
-static int
-compare_names(const void *a, const void *b)
-{
-	return strcmp((*(PjProjection *const *) a)->name,
-				  (*(PjProjection *const *) b)->name);
-}
-
-/* See the install script. */
-Datum
-projector_digest_all(PG_FUNCTION_ARGS)
-{
-	Datum		tenant = pj_required_text(fcinfo, 0, "tenant_id");
-	PjProjection **projections;
-	int			n = pj_projections_in_order(&projections);
-	StringInfoData all;
-	PjDigest	digest;
-
-	pj_refuse_in_user_code("projector_digest_all");
-	qsort(projections, n, sizeof(PjProjection *), compare_names);
-	initStringInfo(&all);
-	for (int i = 0; i < n; i++)
-		appendStringInfo(&all, "%s %s\n", projections[i]->name,
-						 find_digest(projections[i], tenant));
-	digest.high = hash_bytes_extended((unsigned char *) all.data, all.len, 0);
-	digest.low = hash_bytes_extended((unsigned char *) all.data, all.len, 1);
-	PG_RETURN_TEXT_P(cstring_to_text(pj_digest_text(&digest)));
-}
 
 /* ---- verify ---- */
 
 /*
  * The projection, with one tenant's pair or all of them to ourselves.
  */
-static PjProjection *
-lock_alone(const char *function, const char *name, Datum tenant)
+PjProjection *
+pj_verify_lock(const char *function, const char *name, Datum tenant)
 {
 	PjProjection *projection;
 
@@ -282,7 +189,7 @@ projector_verify(PG_FUNCTION_ARGS)
 	};
 	PjContext	saved;
 
-	verification.projection = lock_alone("projector_verify", name,
+	verification.projection = pj_verify_lock("projector_verify", name,
 										 verification.tenant);
 	InitMaterializedSRF(fcinfo, 0);
 	pj_guard_report_writes(verification.projection);
@@ -335,7 +242,7 @@ projector_preview(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("max_rows must be positive"));
-	projection = lock_alone("projector_preview", name, tenant);
+	projection = pj_verify_lock("projector_preview", name, tenant);
 	definition = pj_definition_of(projection);
 	(void) pj_definition_change(&definition, changes);
 	pj_definition_check(&definition, pj_projection_owner(projection));
@@ -359,99 +266,5 @@ projector_preview(PG_FUNCTION_ARGS)
 		tuplestore_putvalues(result->setResult, result->setDesc, values,
 							 nulls);
 	}
-	PG_RETURN_NULL();
-}
-
-/* ---- explain ---- */
-
-typedef struct Explanation
-{
-	ReturnSetInfo *result;
-	Datum		key;
-	Datum		before;			/* the row before the last event, or 0 */
-	MemoryContext context;
-} Explanation;
-
-/* Add row i of the last result, with the state after that event. */
-static void
-add_event(const Explanation *explanation, int i, Datum state)
-{
-	Datum		values[7];
-	bool		nulls[7] = {false};
-
-	for (int column = 0; column < 6; column++)
-		values[column] = pj_result(i, column + 1, &nulls[column]);
-	values[6] = state;
-	nulls[6] = state == 0;
-	tuplestore_putvalues(explanation->result->setResult,
-						 explanation->result->setDesc, values, nulls);
-}
-
-static bool
-is_same_json(Datum a, Datum b)
-{
-	if (a == 0 || b == 0)
-		return a == b;
-	return compareJsonbContainers(&DatumGetJsonbP(a)->root,
-								  &DatumGetJsonbP(b)->root) == 0;
-}
-
-/* An event has been replayed: was it one of the row's? */
-static void
-watch_event(PjTrial *trial, const PjReplay *replay)
-{
-	Explanation *explanation = trial->watcher;
-	Datum		now = pj_trial_row(trial, explanation->key);
-	Datum		values[2] = {trial->pair.tenant,
-	Int64GetDatum(replay->last_log_seq)};
-	MemoryContext caller;
-
-	/* its stamp changes with every event; a row that is gone has none */
-	if (is_same_json(now, explanation->before))
-		return;
-	pj_execute(&select_event, values, NULL);
-	add_event(explanation, 0, now);
-	caller = MemoryContextSwitchTo(explanation->context);
-	explanation->before = now ? PointerGetDatum(DatumGetJsonbPCopy(now)) : 0;
-	MemoryContextSwitchTo(caller);
-}
-
-/* See the install script. */
-Datum
-projector_explain(PG_FUNCTION_ARGS)
-{
-	char	   *name = pj_required_name(fcinfo, 0, "name");
-	Datum		tenant = pj_required_text(fcinfo, 1, "tenant_id");
-	Explanation explanation = {
-		.result = (ReturnSetInfo *) fcinfo->resultinfo,
-		.key = pj_required_text(fcinfo, 2, "key"),
-		.context = CurrentMemoryContext,
-	};
-	PjTrial		trial = {.bounded = true,.watch = watch_event,
-	.watcher = &explanation};
-	PjProjection *projection = lock_alone("projector_explain", name, tenant);
-	PjContext	saved;
-
-	InitMaterializedSRF(fcinfo, 0);
-	pj_enter_internal(&saved);
-	if (pj_is_fold(projection->kind))
-	{
-		if (pj_clear_by_aggregate(projection))
-			trial.aggregate = explanation.key;
-		pj_trial_enter(&trial, projection, tenant);
-		pj_trials(projection, run_trial, &trial);
-	}
-	else
-	{
-		Datum		values[4] = {tenant, explanation.key,
-		Int32GetDatum(projection->id), projection->event_types};
-		int			n = pj_execute(&select_events, values,
-								   projection->event_types ? NULL : "   n");
-
-		for (int i = 0; i < n; i++)
-			add_event(&explanation, i, 0);
-	}
-	pj_leave_internal(&saved);
-
 	PG_RETURN_NULL();
 }

@@ -15,6 +15,19 @@ AS 'MODULE_PATHNAME', 'projector_digest_all';
 COMMENT ON FUNCTION projector_digest_all IS
     'the digest of all read models of a tenant';
 
+-- Compares the digests that are kept of folds' read models with the rows, both as
+-- one snapshot sees them, without locks.  matches is false if rows have been
+-- changed by somebody else, and null while a digest is being found again after
+-- the table was altered.  Tables: none are changed.
+CREATE FUNCTION projector_check_digests(
+    name text DEFAULT NULL, tenant_id text DEFAULT NULL)
+RETURNS TABLE (projection_name text, tenant_id text, matches boolean,
+    kept_digest text, found_digest text)
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_check_digests';
+COMMENT ON FUNCTION projector_check_digests IS
+    'compare kept digests with the rows';
+
 -- Replays what a projection has applied, compares the result with the read model
 -- and forgets it again: one row for each tenant, with some of the rows that
 -- differ.  Tables: none are changed.

@@ -13,7 +13,8 @@ REVOKE ALL ON FUNCTION
     projector_rebuild, projector_rebuild_all, projector_catch_up,
     projector_clear, projector_start_run, projector_cancel_run,
     projector_wait, projector_wait_log, projector_blockers, projector_prune,
-    projector_digest, projector_digest_all, projector_verify,
+    projector_digest, projector_digest_all, projector_check_digests,
+    projector_verify,
     projector_preview, projector_explain
     FROM PUBLIC;
 

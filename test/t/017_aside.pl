@@ -320,8 +320,7 @@ sql(q{SELECT projector_drop('many')});
 
 sql(<<'EOS');
 CREATE ROLE reader;
-CREATE TABLE target (tenant_id text, id text, n bigint NOT NULL DEFAULT 0, place int, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id),
-	UNIQUE (tenant_id, place));
+CREATE TABLE target (tenant_id text, id text, n bigint NOT NULL DEFAULT 0, place int, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 CREATE TABLE cascading (tenant_id text, id text, FOREIGN KEY (tenant_id, id) REFERENCES target ON DELETE CASCADE ON UPDATE CASCADE);
 CREATE TABLE nulling (tenant_id text, id text, FOREIGN KEY (tenant_id, id) REFERENCES target ON DELETE SET NULL (id));
 CREATE VIEW seen AS SELECT * FROM target;
@@ -334,7 +333,7 @@ BEGIN
 	INSERT INTO fired (op, id, of_n) VALUES (tg_op, coalesce(new.id, old.id), tg_name = 'of_n');
 	RETURN NULL;
 END $$;
-SELECT projector_create('target', targets => '{target}', event_types => '{Target}', options => '{"batch_size": 4}',
+SELECT projector_create('target', targets => '{target}', event_types => '{Target}', options => '{"batch_size": 4, "writes": ["cascading", "nulling"]}',
 	fold_columns => '{"n": "s.n + 1", "place": "(e.payload->>''place'')::int"}');
 SELECT projector_append('acme', 'id-' || a, 'Target', jsonb_build_object('place', a)) FROM generate_series(1, 9) a;
 EOS
@@ -370,32 +369,47 @@ is(differences('target'), '0', 'references: all is as it was');
 rebuild('target', 'references');
 is(sql('SELECT count(*) FROM fired'), '0', 'references: nothing differs, nothing fires');
 
-# Two rows that have each other's place, with and without rows that refer to them.
+# Two rows that have each other's place, and nobody who would see one of them go and come back.
 sub swap
 {
 	sql(q{UPDATE target SET place = NULL WHERE id = 'id-1'; UPDATE target SET place = 1 WHERE id = 'id-2'; UPDATE target SET place = 2 WHERE id = 'id-1';
 		UPDATE target SET place = -1 WHERE id = 'id-4'; UPDATE target SET place = 4 WHERE id = 'id-3'});
 	return;
 }
-sql('DELETE FROM cascading; DELETE FROM nulling');
+sql('DROP TABLE cascading, nulling; DROP TRIGGER every ON target; DROP TRIGGER of_n ON target; ALTER TABLE target ADD CONSTRAINT one_place UNIQUE (tenant_id, place)');
 swap();
-rebuild('target', 'swapped');
+is(was_aside(rebuild('target', 'swapped')), 't', 'swapped: built aside');
 is(differences('target'), '0', 'swapped: all is as it was');
-sql('INSERT INTO cascading SELECT tenant_id, id FROM target');
+
+# A second unique key and triggers: in place, and the triggers see what they see live.
+sql(<<'EOS');
+CREATE TABLE counted (tenant_id text PRIMARY KEY, n int);
+INSERT INTO counted SELECT tenant_id, count(*) FROM target GROUP BY 1;
+CREATE FUNCTION count_rows() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	UPDATE counted SET n = n + CASE tg_op WHEN 'INSERT' THEN 1 ELSE -1 END WHERE tenant_id = coalesce(new.tenant_id, old.tenant_id);
+	RETURN NULL;
+END $$;
+CREATE TRIGGER count_rows AFTER INSERT OR DELETE ON target FOR EACH ROW EXECUTE FUNCTION count_rows();
+SELECT projector_alter('target', '{"options": {"writes": ["counted"]}}');
+EOS
 swap();
-rebuild('target', 'swapped, and referred to');
-is(differences('target'), '0', 'swapped, and referred to: all is as it was');
-is(sql('SELECT count(*) FROM cascading'), '9', 'swapped, and referred to: rows that refer to rows that stay do so, too');
-sql(q{DROP TABLE cascading, nulling;
-	CREATE TABLE restricting (tenant_id text, id text, FOREIGN KEY (tenant_id, id) REFERENCES target);
-	INSERT INTO restricting SELECT tenant_id, id FROM target;});
-swap();
+is(was_aside(rebuild('target', 'swapped, and counted')), 'f', 'swapped, and counted: not built aside');
+is(differences('target'), '0', 'swapped, and counted: all is as it was');
+is(sql('SELECT n FROM counted'), sql('SELECT count(*) FROM target'), 'swapped, and counted: the counter is right');
+sql('DROP TRIGGER count_rows ON target');
+
+# A second unique key and rows that refer to it: in place, where the foreign key keeps them what they are.
+sql(q{CREATE TABLE refs (tenant_id text, place int, FOREIGN KEY (tenant_id, place) REFERENCES target (tenant_id, place)); INSERT INTO refs SELECT tenant_id, place FROM target;
+	UPDATE target SET n = 100});
 $id = start_run('target');
-is(ending($id), 'completed', 'swapped, and held: the run completes');
+like(ending($id), qr/^failed 23503/, 'swapped, and held: the run fails as projector_rebuild does');
+is(was_aside($id), 'f', 'swapped, and held: it is not built aside');
 nothing_left('swapped, and held');
-is(differences('target'), '0', 'swapped, and held: all is as it was');
-sql('DROP TABLE restricting; DROP TRIGGER every ON target; DROP TRIGGER of_n ON target');
+is(sql('SELECT count(*) FROM refs r WHERE NOT EXISTS (SELECT FROM target t WHERE (t.tenant_id, t.place) = (r.tenant_id, r.place))'), '0', 'swapped, and held: no reference dangles');
+sql(q{DROP TABLE refs});
 rebuild('target', 'nothing refers to it any more');
+is(differences('target'), '0', 'nothing refers to it any more: all is as it was');
 
 # What no row aside can know: another's unique value, or a row of another table.  With "hold" the
 # event is kept, and the others go on, as in projector_rebuild.
@@ -462,13 +476,18 @@ my $tablespace = PostgreSQL::Test::Utils::tempdir;
 sql("CREATE TABLESPACE elsewhere LOCATION '$tablespace'");
 sql(<<'EOS');
 CREATE ROLE modeller;
+CREATE TABLE ran (who text);
+GRANT INSERT ON ran TO PUBLIC;
 GRANT USAGE ON SCHEMA projector TO modeller;
 GRANT EXECUTE ON FUNCTION projector_create, projector_start_run TO modeller;
 CREATE SCHEMA model AUTHORIZATION modeller;
 GRANT CREATE ON TABLESPACE elsewhere TO modeller;
 SET ROLE modeller;
 SET search_path = model, public;
-CREATE TABLE secret (tenant_id text, id text, n bigint NOT NULL DEFAULT 0, wide text, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id)) TABLESPACE elsewhere;
+CREATE FUNCTION note_ran() RETURNS void LANGUAGE sql AS 'INSERT INTO public.ran VALUES (current_user)';
+CREATE FUNCTION span_length(a float8, b float8) RETURNS float8 IMMUTABLE LANGUAGE plpgsql AS 'BEGIN PERFORM model.note_ran(); RETURN a - b; END';
+CREATE TYPE span AS RANGE (subtype = float8, subtype_diff = span_length);
+CREATE TABLE secret (tenant_id text, id text, n bigint NOT NULL DEFAULT 0, wide text, span span DEFAULT '[1,2]', last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id)) TABLESPACE elsewhere;
 ALTER TABLE secret ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY own ON secret USING (tenant_id = current_setting('projector.tenant_id'));
 SELECT projector_create('secret', targets => '{secret}', event_types => '{Secret}', options => '{"batch_size": 4}',
@@ -487,9 +506,15 @@ sql("UPDATE model.secret SET n = 7 WHERE id = 'id-2'; DELETE FROM model.secret W
 gate('SELECT pg_advisory_lock(1)');
 $id = sql("SET ROLE modeller; SELECT projector_start_run('secret', tenant_id => 'acme')");
 comes_true($is_waiting);
-is(sql("SELECT spcname, pg_has_role('modeller', relowner, 'USAGE'), has_table_privilege('modeller', c.oid, 'SELECT, INSERT, UPDATE, DELETE'), has_table_privilege('reader', c.oid, 'SELECT')
+is(sql("SELECT spcname, pg_get_userbyid(relowner), relacl IS NULL, has_table_privilege('reader', c.oid, 'SELECT')
 	FROM pg_class c JOIN pg_tablespace s ON s.oid = reltablespace WHERE relname = 'build_$id'"),
-	'elsewhere|f|f|f', 'a secret: what is built is in the same place, and nobody can look at it');
+	'elsewhere|modeller|t|f', 'a secret: what is built is in the same place, and belongs to the same role');
+is(sql("SELECT count(*) FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = 'projector.build_$id'::regclass AND deptype = 'e'"), '1',
+	'a secret: what is built is part of the extension');
+
+# ANALYZE runs code of types as the table's owner, also if autovacuum does it.
+sql("ANALYZE projector.build_$id");
+is(sql('SELECT DISTINCT who FROM ran'), 'modeller', 'a secret: code of its types runs as that role');
 cmp_ok(sql("SELECT count(*) FROM projector.build_$id"), '>', 0, 'a secret: it is being built');
 gate('SELECT pg_advisory_unlock(1)');
 is(ending($id), 'completed', 'a secret: the run completes');
@@ -801,6 +826,20 @@ $id = meanwhile('vandalised', 'BEGIN; ALTER EXTENSION projector DROP TABLE proje
 is(ending($id), 'completed', 'vandalised: the run completes');
 is_right('vandalised', 'vandalised');
 nothing_left('vandalised');
+
+# Its owner adds to it what would run at the end of the transaction, as whoever runs it: the build starts over without that.
+make('added_to');
+sql(q{TRUNCATE ran; CREATE FUNCTION add_to_build() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO ran VALUES (current_user); RETURN NULL; END'});
+$id = meanwhile('added_to', 'CREATE CONSTRAINT TRIGGER later AFTER INSERT ON projector.build_<run> DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION add_to_build()');
+is(ending($id), 'completed', 'added to: the run completes');
+is_right('added_to', 'added to');
+is(sql('SELECT count(*) FROM ran'), '0', 'added to: it has never run');
+nothing_left('added to');
+make('unkeyed');
+$id = meanwhile('unkeyed', 'DROP INDEX projector.build_<run>_pkey');
+is(ending($id), 'completed', 'unkeyed: the run completes');
+is_right('unkeyed', 'unkeyed');
+nothing_left('unkeyed');
 
 # The target goes, or does not let us in any more; then it is back.
 make('absent');
