@@ -16,6 +16,7 @@
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
 #include "storage/lockdefs.h"
+#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -29,6 +30,7 @@
 #include "definition.h"
 #include "failure.h"
 #include "guc.h"
+#include "identity.h"
 #include "lock.h"
 #include "model.h"
 #include "outbox.h"
@@ -36,6 +38,7 @@
 #include "run.h"
 #include "shmem.h"
 #include "statement.h"
+#include "target.h"
 #include "wakeup.h"
 
 PG_FUNCTION_INFO_V1(projector_create);
@@ -46,25 +49,29 @@ PG_FUNCTION_INFO_V1(projector_adopt);
 static PjStatement insert_projection = {
 	.sql = "INSERT INTO projector.projections (name, owner, kind, handler,"
 	" fold, fold_columns, statement, targets, key, event_types, mode,"
-	" ordering, options, home, definition_hash, search_path)"
+	" ordering, options, home, definition_hash, search_path, owner_oid,"
+	" target_oids, resolved_in)"
 	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,"
-	" $15, $16) ON CONFLICT (name) DO NOTHING RETURNING projection_id",
+	" $15, $16, $17, $18, $19)"
+	" ON CONFLICT (name) DO NOTHING RETURNING projection_id",
 	.expect = SPI_OK_INSERT_RETURNING,
-	.nargs = 16,
+	.nargs = 19,
 	.argtypes = {TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, JSONBOID,
 		TEXTOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID, TEXTOID, TEXTOID,
-	JSONBOID, TEXTOID, BYTEAOID, TEXTOID},
+	JSONBOID, TEXTOID, BYTEAOID, TEXTOID, OIDOID, OIDARRAYOID, OIDOID},
 };
 
 static PjStatement update_definition = {
 	.sql = "UPDATE projector.projections SET handler = $2, fold = $3,"
 	" fold_columns = $4, statement = $5, targets = $6, event_types = $7,"
-	" options = $8, definition_hash = coalesce($9, definition_hash)"
-	" WHERE projection_id = $1",
+	" options = $8, definition_hash = coalesce($9, definition_hash),"
+	" owner = $10, owner_oid = $11, target_oids = $12, resolved_in = $13,"
+	" target_changes = $14 WHERE projection_id = $1",
 	.expect = SPI_OK_UPDATE,
-	.nargs = 9,
+	.nargs = 14,
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, JSONBOID, TEXTOID, TEXTARRAYOID,
-	TEXTARRAYOID, JSONBOID, BYTEAOID},
+		TEXTARRAYOID, JSONBOID, BYTEAOID, TEXTOID, OIDOID, OIDARRAYOID, OIDOID,
+	INT4OID},
 };
 
 /* Read models that are there go by the definition there was. */
@@ -221,11 +228,21 @@ set_code(Datum *values, char *nulls, int i, const PjDefinition *definition)
 	set_string(values, nulls, i + 3, definition->statement);
 }
 
+/* The oids of its targets. */
+static Datum
+target_oids(const PjDefinition *definition)
+{
+	ArrayType  *names = DatumGetArrayTypeP(definition->targets);
+
+	return pj_oid_array(definition->target_oids,
+						ArrayGetNItems(ARR_NDIM(names), ARR_DIMS(names)));
+}
+
 static void
 insert_definition(const PjDefinition *definition, Oid owner)
 {
-	Datum		values[16];
-	char		nulls[] = "                ";
+	Datum		values[19];
+	char		nulls[] = "                   ";
 	PjContext	saved;
 	bool		isnull;
 
@@ -243,6 +260,9 @@ insert_definition(const PjDefinition *definition, Oid owner)
 	set_value(values, nulls, 14,
 			  PointerGetDatum(pj_definition_hash(definition)));
 	set_string(values, nulls, 15, definition->search_path);
+	values[16] = ObjectIdGetDatum(owner);
+	values[17] = target_oids(definition);
+	values[18] = ObjectIdGetDatum(pj_registry_relid());
 
 	pj_enter_internal(&saved);
 	if (pj_execute(&insert_projection, values, nulls) == 0)
@@ -281,6 +301,7 @@ projector_create(PG_FUNCTION_ARGS)
 	pj_wake_at_commit();
 	read_create_arguments(fcinfo, &definition);
 	definition.search_path = effective_search_path();
+	definition.owner = owner;
 	pj_definition_check(&definition, owner);
 	insert_definition(&definition, owner);
 	notice_workers(definition.mode);
@@ -334,6 +355,73 @@ refresh_digests(const PjProjection *projection,
 	}
 }
 
+/*
+ * Whoever gives a projection away must be able to act as the new owner too: its
+ * code gets the new owner's rights.  Owning the projection has been checked.
+ */
+static void
+check_new_owner(const PjProjection *projection, Oid owner)
+{
+	if (owner == pj_projection_role(projection))
+		return;
+	if (!OidIsValid(owner))
+		(void) pj_projection_owner(projection); /* raises an error */
+	if (!is_member_of_role(GetUserId(), owner))
+		ereport(ERROR,
+				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				errmsg("must be member of role \"%s\" to make it owner of projection \"%s\"",
+					   GetUserNameFromId(owner, false), projection->name));
+}
+
+/* Are its targets other tables than they were? */
+static bool
+has_other_targets(const PjProjection *projection,
+				  const PjDefinition *definition)
+{
+	ArrayType  *names = DatumGetArrayTypeP(definition->targets);
+	int			n = pj_target_count(projection);
+
+	if (ArrayGetNItems(ARR_NDIM(names), ARR_DIMS(names)) != n)
+		return true;
+	for (int i = 0; i < n; i++)
+		if (definition->target_oids[i] != pj_target_find(projection, i))
+			return true;
+	return false;
+}
+
+/* Write a changed definition, and what follows from it. */
+static void
+update_projection(PjProjection *projection, const PjDefinition *definition,
+				  bool redefined)
+{
+	Datum		values[14];
+	char		nulls[] = "              ";
+	PjContext	saved;
+
+	set_value(values, nulls, 0, Int32GetDatum(projection->id));
+	set_code(values, nulls, 1, definition);
+	set_value(values, nulls, 5, definition->targets);
+	set_value(values, nulls, 6, definition->event_types);
+	set_value(values, nulls, 7, JsonbPGetDatum(definition->options));
+	set_value(values, nulls, 8, redefined ?
+			  PointerGetDatum(pj_definition_hash(definition)) : 0);
+	set_string(values, nulls, 9, GetUserNameFromId(definition->owner, false));
+	values[10] = ObjectIdGetDatum(definition->owner);
+	values[11] = target_oids(definition);
+	values[12] = ObjectIdGetDatum(projection->dormant ? InvalidOid :
+								  pj_registry_relid());
+	values[13] = Int32GetDatum(definition->target_changes);
+	pj_enter_internal(&saved);
+	if (redefined)
+		pj_execute(&keep_hashes, values, NULL);
+	pj_registry_update(&update_definition, values, nulls);
+	if (definition->event_types)
+		pj_outbox_unsubscribe(projection->id, definition->event_types);
+	pj_failure_note_skips(projection);
+	refresh_digests(projection, definition);
+	pj_leave_internal(&saved);
+}
+
 /* See the install script. */
 Datum
 projector_alter(PG_FUNCTION_ARGS)
@@ -341,10 +429,7 @@ projector_alter(PG_FUNCTION_ARGS)
 	PjProjection *projection;
 	PjDefinition definition;
 	Jsonb	   *changes;
-	Datum		values[9];
-	char		nulls[] = "         ";
 	bool		redefined;
-	PjContext	saved;
 
 	pj_refuse_in_user_code("projector_alter");
 	pj_wake_at_commit();
@@ -353,26 +438,13 @@ projector_alter(PG_FUNCTION_ARGS)
 								   ExclusiveLock);
 	definition = pj_definition_of(projection);
 	redefined = pj_definition_change(&definition, changes);
-	if (redefined)
+	check_new_owner(projection, definition.owner);
+	if (redefined || definition.owner != pj_projection_role(projection))
 		refuse_runs(projection);
-	pj_definition_check(&definition, pj_projection_owner(projection));
-
-	set_value(values, nulls, 0, Int32GetDatum(projection->id));
-	set_code(values, nulls, 1, &definition);
-	set_value(values, nulls, 5, definition.targets);
-	set_value(values, nulls, 6, definition.event_types);
-	set_value(values, nulls, 7, JsonbPGetDatum(definition.options));
-	set_value(values, nulls, 8, redefined ?
-			  PointerGetDatum(pj_definition_hash(&definition)) : 0);
-	pj_enter_internal(&saved);
-	if (redefined)
-		pj_execute(&keep_hashes, values, NULL);
-	pj_registry_update(&update_definition, values, nulls);
-	if (definition.event_types)
-		pj_outbox_unsubscribe(projection->id, definition.event_types);
-	pj_failure_note_skips(projection);
-	refresh_digests(projection, &definition);
-	pj_leave_internal(&saved);
+	pj_definition_check(&definition, definition.owner);
+	if (has_other_targets(projection, &definition))
+		definition.target_changes++;
+	update_projection(projection, &definition, redefined);
 
 	PG_RETURN_VOID();
 }
@@ -433,9 +505,10 @@ projector_adopt(PG_FUNCTION_ARGS)
 		Datum		values[2] = {Int32GetDatum(projections[i].id),
 		CStringGetTextDatum(pj_home())};
 
+		pj_lock_projection(projections[i].id, ExclusiveLock, true);
+		pj_identity_adopt(&projections[i]);
 		if (!projections[i].dormant)
 			continue;
-		pj_lock_projection(projections[i].id, ExclusiveLock, true);
 		abandon_runs(&projections[i]);
 		adopted += pj_execute(&adopt, values, NULL);
 		pj_execute(&replay_cursors, values, NULL);

@@ -5,6 +5,7 @@
 #include "compat.h"
 
 #include "catalog/pg_type.h"
+#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
@@ -13,7 +14,7 @@
 #include "context.h"
 #include "statement.h"
 
-static PjStatement merge_options = {
+static PjStatement merge = {
 	.sql = "SELECT jsonb_strip_nulls($1 || $2)",
 	.expect = SPI_OK_SELECT,
 	.nargs = 2,
@@ -52,26 +53,26 @@ json_text_array(JsonbValue *value, const char *name)
 	return makeArrayResult(array, CurrentMemoryContext);
 }
 
-/* The options with some replaced, and those set to null removed. */
+/* An object with some members replaced, and those set to null removed. */
 static Jsonb *
-merged_options(Jsonb *old, JsonbValue *changes)
+merged(Jsonb *old, JsonbValue *changes, const char *name)
 {
 	Datum		values[2] = {JsonbPGetDatum(old)};
 	PjContext	saved;
-	Jsonb	   *merged;
+	Jsonb	   *result;
 	bool		isnull;
 
 	if (changes->type != jbvBinary ||
 		!JsonContainerIsObject(changes->val.binary.data))
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("\"options\" must be a JSON object"));
+				errmsg("\"%s\" must be a JSON object", name));
 	values[1] = JsonbPGetDatum(JsonbValueToJsonb(changes));
 	pj_enter_internal(&saved);
-	pj_execute(&merge_options, values, NULL);
-	merged = DatumGetJsonbPCopy(pj_result(0, 1, &isnull));
+	pj_execute(&merge, values, NULL);
+	result = DatumGetJsonbPCopy(pj_result(0, 1, &isnull));
 	pj_leave_internal(&saved);
-	return merged;
+	return result;
 }
 
 static const char *
@@ -97,12 +98,9 @@ read_code_change(PjDefinition *definition, const char *name,
 		definition->fold = json_string(value, name);
 	else if (definition->kind == &pj_kind_statement)
 		definition->statement = json_string(value, name);
-	else if (value->type == jbvBinary)
-		definition->fold_columns = JsonbValueToJsonb(value);
 	else
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("\"%s\" must be a JSON object", name));
+		definition->fold_columns = merged(definition->fold_columns, value,
+										  name);
 	return true;
 }
 
@@ -118,7 +116,9 @@ read_change(PjDefinition *definition, const char *name, JsonbValue *value)
 		definition->event_types = value->type == jbvNull ? (Datum) 0 :
 			json_text_array(value, name);
 	else if (strcmp(name, "options") == 0)
-		definition->options = merged_options(definition->options, value);
+		definition->options = merged(definition->options, value, name);
+	else if (strcmp(name, "owner") == 0)
+		definition->owner = get_role_oid(json_string(value, name), false);
 	else if (strcmp(name, "mode") == 0)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -128,7 +128,7 @@ read_change(PjDefinition *definition, const char *name, JsonbValue *value)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("\"%s\" of a projection cannot be changed", name),
-				errhint("What can be changed is \"%s\", \"targets\", \"event_types\" and \"options\".",
+				errhint("What can be changed is \"%s\", \"targets\", \"event_types\", \"options\" and \"owner\".",
 						definition->kind->name));
 }
 
@@ -160,7 +160,8 @@ pj_definition_change(PjDefinition *definition, Jsonb *changes)
 
 		(void) JsonbIteratorNext(&it, &value, true);
 		read_change(definition, name, &value);
-		redefined = redefined || strcmp(name, "options") != 0;
+		redefined = redefined || (strcmp(name, "options") != 0 &&
+								  strcmp(name, "owner") != 0);
 	}
 	return redefined;
 }
@@ -180,7 +181,11 @@ pj_projection_changed(const PjProjection *projection,
 	changed->fold = definition->fold;
 	changed->fold_columns = definition->fold_columns;
 	changed->statement = definition->statement;
+	changed->resolved = true;
+	changed->owner_oid = definition->owner;
 	changed->targets = definition->targets;
+	changed->target_oids = definition->target_oids;
+	changed->target_changes = definition->target_changes;
 	changed->event_types = definition->event_types;
 	changed->types = NULL;
 	changed->ntypes = 0;

@@ -19,6 +19,7 @@
 #include "delta.h"
 #include "lock.h"
 #include "model.h"
+#include "problem.h"
 #include "target.h"
 
 /* So many rows are read at a time. */
@@ -139,7 +140,8 @@ pj_models_refresh_altered(void)
 			!pj_lock_driver(ids[i], tenants[i], false))
 			continue;
 		projection = pj_projection_by_id(ids[i]);
-		if (projection == NULL || projection->dormant)
+		if (projection == NULL || projection->dormant ||
+			pj_projection_problem(projection) != NULL)
 			continue;
 		pj_pair_look(&pair, projection, tenants[i]);
 		pj_model_refresh(projection, tenants[i], pair.last_log_seq);

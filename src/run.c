@@ -46,6 +46,7 @@
 #include "model.h"
 #include "offset.h"
 #include "outbox.h"
+#include "problem.h"
 #include "projection.h"
 #include "replay.h"
 #include "run.h"
@@ -383,6 +384,8 @@ pj_run_batch(PjRun *run)
 
 	if (!enter_run(&job))
 		return PJ_RUN_PASSED;
+	if (pj_projection_problem(job.projection) != NULL)
+		return PJ_RUN_WAITS;
 	pj_deadline_begin(0);
 	error = pj_subtransaction(do_batch_without_hanging, &job, &kept);
 	if (error && !pj_failure_swallowed(error))

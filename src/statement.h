@@ -9,7 +9,7 @@
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 
-#define PJ_STATEMENT_MAX_ARGS 16
+#define PJ_STATEMENT_MAX_ARGS 20
 
 typedef struct PjStatement
 {
@@ -32,5 +32,6 @@ extern Datum pj_result(int row, int column, bool *isnull);
 extern int	pj_result_texts(Datum **texts);
 extern Datum pj_text_array(Datum *elems, int nelems);
 extern Datum pj_int8_array(const int64 *elems, int nelems);
+extern Datum pj_oid_array(const Oid *elems, int nelems);
 
 #endif							/* PJ_STATEMENT_H */

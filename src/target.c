@@ -8,6 +8,7 @@
  */
 #include "compat.h"
 
+#include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/catalog.h"
 #include "catalog/namespace.h"
@@ -16,12 +17,14 @@
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/value.h"
+#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/reltrigger.h"
+#include "utils/syscache.h"
 #include "utils/varlena.h"
 
 #include "target.h"
@@ -41,6 +44,13 @@ check_relation(Relation rel, Oid owner)
 				errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				errmsg("target \"%s\" is a temporary table", name),
 				errdetail("A read model must be there for every session."));
+	if (rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
+		ereport(ERROR,
+				errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				errmsg("target \"%s\" is an unlogged table", name),
+				errdetail("It would be empty after a crash, while its events count as applied."),
+				errhint("ALTER TABLE %s SET LOGGED.",
+						pj_target_name(RelationGetRelid(rel))));
 	if (RelationGetNamespace(rel) == get_namespace_oid("projector", false) ||
 		IsSystemRelation(rel))
 		ereport(ERROR,
@@ -204,17 +214,12 @@ parse_table(const char *name)
 	return makeRangeVarFromNameList(pj_parse_name(name, "target table"));
 }
 
-/*
- * Check that a table can be a projection's target, and return its name,
- * qualified and quoted.
- */
-char *
+/* Check that a table can be a projection's target, and return its oid. */
+Oid
 pj_target_check(const char *name, Oid owner, PjTargetNeed need)
 {
 	RangeVar   *rv = parse_table(name);
 	Oid			relid = RangeVarGetRelid(rv, AccessShareLock, true);
-	Relation	rel;
-	char	   *qualified;
 
 	if (!OidIsValid(relid))
 		ereport(ERROR,
@@ -222,13 +227,18 @@ pj_target_check(const char *name, Oid owner, PjTargetNeed need)
 				errmsg("target table \"%s\" does not exist", name),
 				errhint("Create the table first."));
 
-	rel = table_open(relid, NoLock);
-	check_table(rel, owner, need);
-	qualified = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
-										   RelationGetRelationName(rel));
-	table_close(rel, NoLock);
+	pj_target_recheck(relid, owner, need);
+	return relid;
+}
 
-	return qualified;
+/* The same for a table that is known and locked. */
+void
+pj_target_recheck(Oid relid, Oid owner, PjTargetNeed need)
+{
+	Relation	rel = table_open(relid, NoLock);
+
+	check_table(rel, owner, need);
+	table_close(rel, NoLock);
 }
 
 /* A column's type without its modifier: "character" would mean one of them. */
@@ -239,8 +249,9 @@ column_type(Oid relid, const char *column)
 								-1, FORMAT_TYPE_TYPEMOD_GIVEN);
 }
 
-static char *
-target_name(const PjProjection *projection, int i)
+/* The i'th target's name, as the registry has it. */
+char *
+pj_target_noted_name(const PjProjection *projection, int i)
 {
 	Datum	   *names;
 	int			n;
@@ -260,17 +271,59 @@ refuse_altered(const PjProjection *projection, const char *table)
 			errhint("Restore it, or change the projection with projector_alter."));
 }
 
-/* A projection's i'th target, counted from 0; an error if it is gone. */
+/*
+ * The table of a name that is qualified, as all in the registry are; invalid if
+ * there is none.  Nobody's rights are asked for, and nothing is locked.
+ */
+Oid
+pj_target_by_name(const char *name)
+{
+	RangeVar   *rv = parse_table(name);
+	Oid			schema = rv->schemaname ?
+		get_namespace_oid(rv->schemaname, true) : InvalidOid;
+
+	return OidIsValid(schema) ? get_relname_relid(rv->relname, schema) :
+		InvalidOid;
+}
+
+/*
+ * A projection's i'th target, counted from 0; invalid if it is gone.  Nothing
+ * is locked.
+ */
+Oid
+pj_target_find(const PjProjection *projection, int i)
+{
+	Oid			relid;
+
+	if (!projection->resolved)
+		return pj_target_by_name(pj_target_noted_name(projection, i));
+	relid = projection->target_oids[i];
+	return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)) ?
+		relid : InvalidOid;
+}
+
+/* The same, locked; an error if it is gone. */
 Oid
 pj_target_oid(const PjProjection *projection, int i)
 {
-	char	   *table = target_name(projection, i);
-	Oid			relid = RangeVarGetRelid(parse_table(table), AccessShareLock,
-										 true);
+	Oid			relid = pj_target_find(projection, i);
 
-	if (!OidIsValid(relid))
-		refuse_altered(projection, table);
+	if (OidIsValid(relid))
+		LockRelationOid(relid, AccessShareLock);
+
+	/* with the lock it stays, if it is still there */
+	if (!OidIsValid(relid) ||
+		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)))
+		refuse_altered(projection, pj_target_noted_name(projection, i));
 	return relid;
+}
+
+/* A table's name, qualified and quoted. */
+char *
+pj_target_name(Oid relid)
+{
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
+									  get_rel_name(relid));
 }
 
 /*
@@ -288,6 +341,20 @@ pj_target_count(const PjProjection *projection)
 {
 	return ArrayGetNItems(ARR_NDIM(DatumGetArrayTypeP(projection->targets)),
 						  ARR_DIMS(DatumGetArrayTypeP(projection->targets)));
+}
+
+/* The role that owns a table. */
+Oid
+pj_target_owner(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation %u", relid);
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
+	return owner;
 }
 
 /* The column that identifies a fold's row within its tenant. */
@@ -308,8 +375,8 @@ pj_target_key(Relation rel)
 char *
 pj_target_checkpoint_query(const PjProjection *projection)
 {
-	char	   *table = target_name(projection, 0);
 	Oid			relid = pj_target_oid(projection, 0);
+	char	   *table = pj_target_name(relid);
 	char	   *key = key_column(relid);
 
 	if (key == NULL)
@@ -319,13 +386,6 @@ pj_target_checkpoint_query(const PjProjection *projection)
 					table,
 					column_type(relid, "tenant_id"), quote_identifier(key),
 					column_type(relid, key));
-}
-
-static char *
-qualified_name(Oid relid)
-{
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
-									  get_rel_name(relid));
 }
 
 /*
@@ -346,7 +406,7 @@ pj_target_delete_query(Oid relid, bool aggregate)
 {
 	char	   *key = aggregate ? key_column(relid) : NULL;
 	char	   *all = psprintf("DELETE FROM %s t WHERE %s",
-							   qualified_name(relid), of_tenant(relid));
+							   pj_target_name(relid), of_tenant(relid));
 
 	if (!aggregate)
 		return all;
@@ -358,7 +418,7 @@ pj_target_delete_query(Oid relid, bool aggregate)
 char *
 pj_target_rows_query(Oid relid)
 {
-	return psprintf("SELECT * FROM %s t WHERE %s", qualified_name(relid),
+	return psprintf("SELECT * FROM %s t WHERE %s", pj_target_name(relid),
 					of_tenant(relid));
 }
 
@@ -410,7 +470,7 @@ pj_target_images_query(Oid relid, const PjProjection *projection,
 		psprintf("%s || row_number() OVER (PARTITION BY %s)", row, row);
 	query = psprintf("SELECT %s AS key, %s AS image, to_jsonb(t) AS js"
 					 " FROM %s t WHERE %s%s", name, row,
-					 qualified_name(relid), of_tenant(relid),
+					 pj_target_name(relid), of_tenant(relid),
 					 key_of_one ? psprintf(" AND t.%s = $2::%s",
 										   quote_identifier(key_of_one),
 										   column_type(relid, key_of_one)) : "");
@@ -423,5 +483,5 @@ char *
 pj_target_tenants_query(Oid relid)
 {
 	return psprintf("SELECT DISTINCT tenant_id::text COLLATE \"C\" FROM %s"
-					" WHERE tenant_id IS NOT NULL", qualified_name(relid));
+					" WHERE tenant_id IS NOT NULL", pj_target_name(relid));
 }

@@ -21,8 +21,14 @@ typedef enum PjTargetNeed
 	PJ_NEEDS_LOG_FOLD			/* likewise, several aggregates in one row */
 } PjTargetNeed;
 
-extern char *pj_target_check(const char *name, Oid owner, PjTargetNeed need);
+extern Oid	pj_target_check(const char *name, Oid owner, PjTargetNeed need);
+extern void pj_target_recheck(Oid relid, Oid owner, PjTargetNeed need);
+extern Oid	pj_target_by_name(const char *name);
+extern Oid	pj_target_find(const PjProjection *projection, int i);
 extern Oid	pj_target_oid(const PjProjection *projection, int i);
+extern char *pj_target_name(Oid relid);
+extern Oid	pj_target_owner(Oid relid);
+extern char *pj_target_noted_name(const PjProjection *projection, int i);
 extern void pj_target_check_fold(Relation rel, Oid owner, bool several);
 extern int	pj_target_count(const PjProjection *projection);
 extern char *pj_target_key(Relation rel);
