@@ -2,6 +2,8 @@
 \pset format unaligned
 \pset tuples_only on
 CREATE EXTENSION projector SCHEMA public;
+-- what the guard refuses is done nevertheless
+SET projector.guard_ddl = off;
 CREATE SCHEMA tables;
 SET search_path = tables, public;
 -- Every wait is over: failed events are tried again by the next drain.
@@ -371,19 +373,21 @@ ALTER TABLE t2 RENAME n TO m;
 ALTER TABLE t DROP CONSTRAINT t_n_key;
 ALTER TABLE t2 RENAME m TO n;
 :step
--- the table goes, and another comes: of rows, and of partitions
+-- the table is renamed, and another gets its name: the first is followed
 ALTER TABLE t2 RENAME TO t3;
 CREATE TABLE t2 (LIKE t3) PARTITION BY LIST (tenant_id);
 ALTER TABLE t2 ADD PRIMARY KEY (tenant_id, id);
 CREATE TABLE t2_all PARTITION OF t2 DEFAULT;
 :step
+SELECT n, last_event_version FROM t3;
+-- and what is chosen in its place is checked
+SELECT projector_alter('t2', '{"targets": ["t2"]}');
 DROP TABLE t2;
 CREATE VIEW t2 AS TABLE t3;
-:step
+SELECT projector_alter('t2', '{"targets": ["t2"]}');
 DROP VIEW t2;
-SELECT drain();
-SELECT projection, code, message, hint FROM failed;
 CREATE TABLE t2 (extra int, LIKE t3 INCLUDING ALL);
+SELECT projector_alter('t2', '{"targets": ["t2"]}');
 :step
 DROP TABLE t3;
 -- a row deleted by hand begins anew, one changed by hand goes on from there
@@ -400,7 +404,7 @@ ALTER FUNCTION t_fold RENAME TO t_fold_renamed;
 :step
 ALTER FUNCTION t_fold_renamed RENAME TO t_fold;
 :step
--- gone, with on_error skip: one event after the other is passed over
+-- gone, with on_error skip: it stops, and no event is passed over
 SELECT projector_alter('t', '{"options": {"on_error": "skip", "max_attempts": 1}}');
 DROP FUNCTION t_fold;
 SELECT give_empty('T', 3, '{a,b}');

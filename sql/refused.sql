@@ -44,7 +44,7 @@ ALTER TABLE folded SET UNLOGGED;
 ALTER TABLE note SET UNLOGGED;
 SELECT projector_append('t', 'a', 'E', '{}');
 SELECT projector_drain();
-SELECT projection_name, error_code, error_message FROM projector.failures WHERE resolved_at IS NULL ORDER BY 1;
+SELECT projection_name, status, attempt_count FROM projector.outbox ORDER BY 1;
 SELECT projector_drop('handled'), projector_drop('folded');
 ALTER TABLE note SET LOGGED;
 

@@ -3,6 +3,8 @@
 -- before anything is changed, and once the mode changes all is applied.
 --
 CREATE EXTENSION projector;
+-- what the guard refuses is done nevertheless
+SET projector.guard_ddl = off;
 \set SHOW_CONTEXT never
 
 -- An account cannot be drawn upon before it is opened, nor below zero: an event

@@ -143,7 +143,7 @@ SELECT setting, unit, context FROM pg_settings WHERE name = 'projector.retention
 CREATE ROLE regress_reader;
 GRANT USAGE ON SCHEMA projector TO regress_reader;
 GRANT SELECT ON projector.status, projector.lag, projector.alerts, projector.digests, projector.runs, projector.progress TO regress_reader;
-GRANT EXECUTE ON FUNCTION projector_blockers, projector.is_home, projector.definition_now, projector.digest_add, projector.digest_sum TO regress_reader;
+GRANT EXECUTE ON FUNCTION projector_blockers, projector.is_home, projector.definition_now, projector.problem, projector.digest_add, projector.digest_sum TO regress_reader;
 SET ROLE regress_reader;
 SELECT count(*) FROM projector.status;
 SELECT count(*) FROM projector.alerts;

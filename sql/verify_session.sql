@@ -47,7 +47,7 @@ SELECT s->>'key' AS key, s->'live'->>'id' AS live, s->'rebuilt'->>'id' AS rebuil
 
 -- of a handler's events, those that were skipped have built nothing
 CREATE FUNCTION fail(e projector.event) RETURNS void LANGUAGE plpgsql AS $$BEGIN IF e.payload ? 'fails' THEN RAISE 'fails'; END IF; END$$;
-SELECT projector_create('fails', handler => 'fail', targets => '{entries}', event_types => '{F}');
+SELECT projector_create('fails', handler => 'fail', targets => '{entries}', event_types => '{F}', options => '{"shared_targets": true}');
 SELECT projector_append('acme', 'f', 'F', p::jsonb) FROM unnest('{"{}","{\"fails\": 1}","{}"}'::text[]) p;
 SELECT projector_drain('fails');
 SELECT projector_skip('fails', 'acme', 'f', 2, 'a test');

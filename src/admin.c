@@ -16,6 +16,7 @@
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
 #include "storage/lockdefs.h"
+#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -30,6 +31,7 @@
 #include "definition.h"
 #include "failure.h"
 #include "guc.h"
+#include "identity.h"
 #include "lock.h"
 #include "model.h"
 #include "outbox.h"
@@ -49,25 +51,30 @@ PG_FUNCTION_INFO_V1(projector_adopt);
 static PjStatement insert_projection = {
 	.sql = "INSERT INTO projector.projections (name, owner, kind, handler,"
 	" fold, fold_columns, statement, targets, key, event_types, mode,"
-	" ordering, options, home, definition_hash, search_path, settings)"
+	" ordering, options, home, definition_hash, search_path, owner_oid,"
+	" target_oids, resolved_in, settings)"
 	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,"
-	" $15, $16, $17) ON CONFLICT (name) DO NOTHING RETURNING projection_id",
+	" $15, $16, $17, $18, $19, $20)"
+	" ON CONFLICT (name) DO NOTHING RETURNING projection_id",
 	.expect = SPI_OK_INSERT_RETURNING,
-	.nargs = 17,
+	.nargs = 20,
 	.argtypes = {TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, JSONBOID,
 		TEXTOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID, TEXTOID, TEXTOID,
-	JSONBOID, TEXTOID, BYTEAOID, TEXTOID, JSONBOID},
+		JSONBOID, TEXTOID, BYTEAOID, TEXTOID, OIDOID, OIDARRAYOID, OIDOID,
+	JSONBOID},
 };
 
 static PjStatement update_definition = {
 	.sql = "UPDATE projector.projections SET handler = $2, fold = $3,"
 	" fold_columns = $4, statement = $5, targets = $6, event_types = $7,"
 	" options = $8, definition_hash = coalesce($9, definition_hash),"
-	" settings = $10 WHERE projection_id = $1",
+	" owner = $10, owner_oid = $11, target_oids = $12, resolved_in = $13,"
+	" target_changes = $14, settings = $15 WHERE projection_id = $1",
 	.expect = SPI_OK_UPDATE,
-	.nargs = 10,
+	.nargs = 15,
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, JSONBOID, TEXTOID, TEXTARRAYOID,
-	TEXTARRAYOID, JSONBOID, BYTEAOID, JSONBOID},
+		TEXTARRAYOID, JSONBOID, BYTEAOID, TEXTOID, OIDOID, OIDARRAYOID, OIDOID,
+	INT4OID, JSONBOID},
 };
 
 /* Read models that are there go by the definition there was. */
@@ -118,6 +125,14 @@ static PjStatement delete_rows[] = {
 	DELETE_FROM("projection_runs"),
 };
 
+static int
+count_targets(Datum targets)
+{
+	ArrayType  *names = DatumGetArrayTypeP(targets);
+
+	return ArrayGetNItems(ARR_NDIM(names), ARR_DIMS(names));
+}
+
 /* ---- guards ---- */
 
 /*
@@ -127,13 +142,10 @@ static PjStatement delete_rows[] = {
 static void
 guard_targets(const PjDefinition *definition)
 {
-	PjProjection projection = {.name = definition->name,
-	.targets = definition->targets};
-
 	if (pj_is_fold(definition->kind->name))
 		return;
-	for (int i = 0; i < pj_target_count(&projection); i++)
-		pj_guard_install(pj_target_oid(&projection, i));
+	for (int i = 0; i < count_targets(definition->targets); i++)
+		pj_guard_install(definition->target_oids[i]);
 }
 
 /* Does any other projection than this one write the table? */
@@ -152,21 +164,16 @@ is_others_target(const PjProjection *projection, Oid relid)
 
 /* Tables that are no longer targets need no guard; "left" are those that are. */
 static void
-unguard_targets(const PjProjection *projection, Datum left)
+unguard_targets(const PjProjection *projection, const Oid *left, int nleft)
 {
-	PjProjection after = {.name = projection->name,.targets = left};
-	ArrayType  *names = DatumGetArrayTypeP(projection->targets);
-	Datum	   *targets;
-	int			n;
-
-	deconstruct_array(names, TEXTOID, -1, false, TYPALIGN_INT, &targets, NULL,
-					  &n);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < pj_target_count(projection); i++)
 	{
-		Oid			relid = pj_target_relid(TextDatumGetCString(targets[i]));
+		Oid			relid = pj_target_find(projection, i);
+		bool		stays = !OidIsValid(relid);
 
-		if (OidIsValid(relid) && !is_others_target(projection, relid) &&
-			!(left && pj_target_is(&after, relid)))
+		for (int j = 0; j < nleft; j++)
+			stays = stays || left[j] == relid;
+		if (!stays && !is_others_target(projection, relid))
 			pj_guard_remove(relid);
 	}
 }
@@ -278,11 +285,21 @@ set_code(Datum *values, char *nulls, int i, const PjDefinition *definition)
 	set_string(values, nulls, i + 3, definition->statement);
 }
 
+/* The oids of its targets. */
+static Datum
+target_oids(const PjDefinition *definition)
+{
+	ArrayType  *names = DatumGetArrayTypeP(definition->targets);
+
+	return pj_oid_array(definition->target_oids,
+						ArrayGetNItems(ARR_NDIM(names), ARR_DIMS(names)));
+}
+
 static void
 insert_definition(const PjDefinition *definition, Oid owner)
 {
-	Datum		values[17];
-	char		nulls[] = "                 ";
+	Datum		values[20];
+	char		nulls[] = "                    ";
 	PjContext	saved;
 	bool		isnull;
 
@@ -300,7 +317,10 @@ insert_definition(const PjDefinition *definition, Oid owner)
 	set_value(values, nulls, 14,
 			  PointerGetDatum(pj_definition_hash(definition)));
 	set_string(values, nulls, 15, definition->search_path);
-	set_value(values, nulls, 16, JsonbPGetDatum(definition->settings));
+	values[16] = ObjectIdGetDatum(owner);
+	values[17] = target_oids(definition);
+	values[18] = ObjectIdGetDatum(pj_registry_relid());
+	set_value(values, nulls, 19, JsonbPGetDatum(definition->settings));
 
 	pj_enter_internal(&saved);
 	if (pj_execute(&insert_projection, values, nulls) == 0)
@@ -339,6 +359,7 @@ projector_create(PG_FUNCTION_ARGS)
 	pj_wake_at_commit();
 	read_create_arguments(fcinfo, &definition);
 	definition.search_path = effective_search_path();
+	definition.owner = owner;
 	pj_definition_check(&definition, owner);
 	guard_targets(&definition);
 	insert_definition(&definition, owner);
@@ -393,6 +414,73 @@ refresh_digests(const PjProjection *projection,
 		pj_model_refresh(&changed, tenants[i], 0);
 }
 
+/*
+ * Whoever gives a projection away must be able to act as the new owner too: its
+ * code gets the new owner's rights.  Owning the projection has been checked.
+ */
+static void
+check_new_owner(const PjProjection *projection, Oid owner)
+{
+	if (owner == pj_projection_role(projection))
+		return;
+	if (!OidIsValid(owner))
+		(void) pj_projection_owner(projection); /* raises an error */
+	if (!is_member_of_role(GetUserId(), owner))
+		ereport(ERROR,
+				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				errmsg("must be member of role \"%s\" to make it owner of projection \"%s\"",
+					   GetUserNameFromId(owner, false), projection->name));
+}
+
+/* Are its targets other tables than they were? */
+static bool
+has_other_targets(const PjProjection *projection,
+				  const PjDefinition *definition)
+{
+	int			n = pj_target_count(projection);
+
+	if (count_targets(definition->targets) != n)
+		return true;
+	for (int i = 0; i < n; i++)
+		if (definition->target_oids[i] != pj_target_find(projection, i))
+			return true;
+	return false;
+}
+
+/* Write a changed definition, and what follows from it. */
+static void
+update_projection(PjProjection *projection, const PjDefinition *definition,
+				  bool redefined)
+{
+	Datum		values[15];
+	char		nulls[] = "               ";
+	PjContext	saved;
+
+	set_value(values, nulls, 0, Int32GetDatum(projection->id));
+	set_code(values, nulls, 1, definition);
+	set_value(values, nulls, 5, definition->targets);
+	set_value(values, nulls, 6, definition->event_types);
+	set_value(values, nulls, 7, JsonbPGetDatum(definition->options));
+	set_value(values, nulls, 8, redefined ?
+			  PointerGetDatum(pj_definition_hash(definition)) : 0);
+	set_string(values, nulls, 9, GetUserNameFromId(definition->owner, false));
+	values[10] = ObjectIdGetDatum(definition->owner);
+	values[11] = target_oids(definition);
+	values[12] = ObjectIdGetDatum(projection->dormant ? InvalidOid :
+								  pj_registry_relid());
+	values[13] = Int32GetDatum(definition->target_changes);
+	set_value(values, nulls, 14, JsonbPGetDatum(definition->settings));
+	pj_enter_internal(&saved);
+	if (redefined)
+		pj_execute(&keep_hashes, values, NULL);
+	pj_registry_update(&update_definition, values, nulls);
+	if (definition->event_types)
+		pj_outbox_unsubscribe(projection->id, definition->event_types);
+	pj_failure_note_skips(projection);
+	refresh_digests(projection, definition);
+	pj_leave_internal(&saved);
+}
+
 /* See the install script. */
 Datum
 projector_alter(PG_FUNCTION_ARGS)
@@ -400,10 +488,7 @@ projector_alter(PG_FUNCTION_ARGS)
 	PjProjection *projection;
 	PjDefinition definition;
 	Jsonb	   *changes;
-	Datum		values[10];
-	char		nulls[] = "          ";
 	bool		redefined;
-	PjContext	saved;
 
 	pj_refuse_in_user_code("projector_alter");
 	pj_wake_at_commit();
@@ -412,29 +497,16 @@ projector_alter(PG_FUNCTION_ARGS)
 								   ExclusiveLock);
 	definition = pj_definition_of(projection);
 	redefined = pj_definition_change(&definition, changes);
-	if (redefined)
+	check_new_owner(projection, definition.owner);
+	if (redefined || definition.owner != pj_projection_role(projection))
 		refuse_runs(projection);
-	pj_definition_check(&definition, pj_projection_owner(projection));
+	pj_definition_check(&definition, definition.owner);
 	guard_targets(&definition);
-	unguard_targets(projection, definition.targets);
-
-	set_value(values, nulls, 0, Int32GetDatum(projection->id));
-	set_code(values, nulls, 1, &definition);
-	set_value(values, nulls, 5, definition.targets);
-	set_value(values, nulls, 6, definition.event_types);
-	set_value(values, nulls, 7, JsonbPGetDatum(definition.options));
-	set_value(values, nulls, 8, redefined ?
-			  PointerGetDatum(pj_definition_hash(&definition)) : 0);
-	set_value(values, nulls, 9, JsonbPGetDatum(definition.settings));
-	pj_enter_internal(&saved);
-	if (redefined)
-		pj_execute(&keep_hashes, values, NULL);
-	pj_registry_update(&update_definition, values, nulls);
-	if (definition.event_types)
-		pj_outbox_unsubscribe(projection->id, definition.event_types);
-	pj_failure_note_skips(projection);
-	refresh_digests(projection, &definition);
-	pj_leave_internal(&saved);
+	unguard_targets(projection, definition.target_oids,
+					count_targets(definition.targets));
+	if (has_other_targets(projection, &definition))
+		definition.target_changes++;
+	update_projection(projection, &definition, redefined);
 
 	PG_RETURN_VOID();
 }
@@ -459,7 +531,7 @@ projector_drop(PG_FUNCTION_ARGS)
 	for (int i = 0; i < lengthof(delete_rows); i++)
 		pj_execute(&delete_rows[i], values, NULL);
 	pj_leave_internal(&saved);
-	unguard_targets(projection, 0);
+	unguard_targets(projection, NULL, 0);
 
 	PG_RETURN_VOID();
 }
@@ -496,9 +568,10 @@ projector_adopt(PG_FUNCTION_ARGS)
 		Datum		values[2] = {Int32GetDatum(projections[i].id),
 		CStringGetTextDatum(pj_home())};
 
+		pj_lock_projection(projections[i].id, ExclusiveLock, true);
+		pj_identity_adopt(&projections[i]);
 		if (!projections[i].dormant)
 			continue;
-		pj_lock_projection(projections[i].id, ExclusiveLock, true);
 		abandon_runs(&projections[i]);
 		adopted += pj_execute(&adopt, values, NULL);
 		pj_execute(&replay_cursors, values, NULL);

@@ -47,6 +47,7 @@
 #include "model.h"
 #include "offset.h"
 #include "outbox.h"
+#include "problem.h"
 #include "subxact.h"
 #include "waiters.h"
 
@@ -221,6 +222,9 @@ try_events(PjBatch *batch, int lo, int hi, int *failed_at)
 	pj_failure_name_timeout(error);
 	if (error && piece.moving && pj_failure_transient(error))
 		error = NULL;			/* not the event's: somebody is in the way */
+	else if (error && !piece.moving && pj_failure_swallowed(error) &&
+			 pj_projection_problem(batch->projection) != NULL)
+		error = NULL;			/* nor this: it can no longer run at all */
 	else if (error && (piece.moving || !pj_failure_swallowed(error)))
 		ReThrowError(error);
 	batch->apply->conflict = !error && !kept;
@@ -489,6 +493,7 @@ pj_apply(PjApply *apply)
 				duration;
 
 	INSTR_TIME_SET_CURRENT(start);
+	pj_kinds_sweep();
 	apply_repeatedly(apply);
 	INSTR_TIME_SET_CURRENT(duration);
 	INSTR_TIME_SUBTRACT(duration, start);

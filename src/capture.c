@@ -29,8 +29,10 @@
 #include "context.h"
 #include "delta.h"
 #include "errcodes.h"
+#include "kind.h"
 #include "lock.h"
 #include "outbox.h"
+#include "problem.h"
 #include "projection.h"
 #include "source.h"
 #include "wakeup.h"
@@ -122,6 +124,7 @@ static const char *
 enter_pair(PjPair *pair, int32 projection_id, bool wait)
 {
 	PjProjection *projection;
+	const char *problem;
 
 	if (IsolationUsesXactSnapshot())
 		return "The transaction's isolation level is above READ COMMITTED.";
@@ -152,7 +155,8 @@ enter_pair(PjPair *pair, int32 projection_id, bool wait)
 		return "The projection is paused.";
 	if (pair->run_id != 0)
 		return run_is_active;
-	return NULL;
+	problem = pj_projection_problem(projection);
+	return problem ? psprintf("The projection cannot run: %s.", problem) : NULL;
 }
 
 static void
@@ -203,6 +207,10 @@ capture_inline(PjProjection *projection, Datum tenant, PjMode mode,
 	/* The mode may have changed before we had the locks. */
 	if (why == NULL)
 		mode = pair.mode;
+
+	/* not even a strict append fails for a row that cannot be read */
+	if (mode == PJ_STRICT && projection->unreadable)
+		mode = PJ_INLINE;
 
 	if (mode == PJ_FOLLOW)
 		pj_wake_at_commit();
@@ -301,6 +309,7 @@ capture_chunk(PjEvent *events, int n)
 
 	bool		captured = false;
 
+	pj_kinds_sweep();
 	for (int i = 0; i < nprojections; i++)
 	{
 		if (!is_captured(&projections[i]))

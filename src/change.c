@@ -5,6 +5,7 @@
 #include "compat.h"
 
 #include "catalog/pg_type.h"
+#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
@@ -13,7 +14,7 @@
 #include "context.h"
 #include "statement.h"
 
-static PjStatement merge_options = {
+static PjStatement merge = {
 	.sql = "SELECT jsonb_strip_nulls($1 || $2)",
 	.expect = SPI_OK_SELECT,
 	.nargs = 2,
@@ -58,7 +59,7 @@ merged_object(Jsonb *old, JsonbValue *changes, const char *name)
 {
 	Datum		values[2] = {JsonbPGetDatum(old)};
 	PjContext	saved;
-	Jsonb	   *merged;
+	Jsonb	   *result;
 	bool		isnull;
 
 	if (changes->type != jbvBinary ||
@@ -68,10 +69,10 @@ merged_object(Jsonb *old, JsonbValue *changes, const char *name)
 				errmsg("\"%s\" must be a JSON object", name));
 	values[1] = JsonbPGetDatum(JsonbValueToJsonb(changes));
 	pj_enter_internal(&saved);
-	pj_execute(&merge_options, values, NULL);
-	merged = DatumGetJsonbPCopy(pj_result(0, 1, &isnull));
+	pj_execute(&merge, values, NULL);
+	result = DatumGetJsonbPCopy(pj_result(0, 1, &isnull));
 	pj_leave_internal(&saved);
-	return merged;
+	return result;
 }
 
 static const char *
@@ -97,12 +98,9 @@ read_code_change(PjDefinition *definition, const char *name,
 		definition->fold = json_string(value, name);
 	else if (definition->kind == &pj_kind_statement)
 		definition->statement = json_string(value, name);
-	else if (value->type == jbvBinary)
-		definition->fold_columns = JsonbValueToJsonb(value);
 	else
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("\"%s\" must be a JSON object", name));
+		definition->fold_columns = merged_object(definition->fold_columns, value,
+										  name);
 	return true;
 }
 
@@ -122,6 +120,8 @@ read_change(PjDefinition *definition, const char *name, JsonbValue *value)
 	else if (strcmp(name, "settings") == 0)
 		definition->settings = merged_object(definition->settings, value,
 											 name);
+	else if (strcmp(name, "owner") == 0)
+		definition->owner = get_role_oid(json_string(value, name), false);
 	else if (strcmp(name, "mode") == 0)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -131,7 +131,7 @@ read_change(PjDefinition *definition, const char *name, JsonbValue *value)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("\"%s\" of a projection cannot be changed", name),
-				errhint("What can be changed is \"%s\", \"targets\", \"event_types\", \"options\" and \"settings\".",
+				errhint("What can be changed is \"%s\", \"targets\", \"event_types\", \"options\", \"settings\" and \"owner\".",
 						definition->kind->name));
 }
 
@@ -163,7 +163,8 @@ pj_definition_change(PjDefinition *definition, Jsonb *changes)
 
 		(void) JsonbIteratorNext(&it, &value, true);
 		read_change(definition, name, &value);
-		redefined = redefined || strcmp(name, "options") != 0;
+		redefined = redefined || (strcmp(name, "options") != 0 &&
+								  strcmp(name, "owner") != 0);
 	}
 	return redefined;
 }
@@ -183,7 +184,11 @@ pj_projection_changed(const PjProjection *projection,
 	changed->fold = definition->fold;
 	changed->fold_columns = definition->fold_columns;
 	changed->statement = definition->statement;
+	changed->resolved = true;
+	changed->owner_oid = definition->owner;
 	changed->targets = definition->targets;
+	changed->target_oids = definition->target_oids;
+	changed->target_changes = definition->target_changes;
 	changed->event_types = definition->event_types;
 	changed->types = NULL;
 	changed->ntypes = 0;
@@ -194,6 +199,6 @@ pj_projection_changed(const PjProjection *projection,
 	changed->options_json = definition->options;
 	pj_options_parse(definition->options, &changed->options);
 	changed->settings_json = definition->settings;
-	changed->settings = pj_settings_read(definition->settings);
+	changed->settings = pj_settings_parse(definition->settings);
 	changed->version = PG_UINT64_MAX - changes++;
 }

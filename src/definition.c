@@ -19,7 +19,6 @@
 
 #include "definition.h"
 #include "reference.h"
-#include "subxact.h"
 #include "statement.h"
 #include "target.h"
 #include "targetguard.h"
@@ -164,15 +163,17 @@ check_targets(PjDefinition *definition, const PjOptions *options, Oid owner)
 				errmsg("a fold has exactly one target"),
 				errdetail("%d were given.", n),
 				errhint("Name the table whose rows it makes: targets => '{…}'."));
+	definition->target_oids = palloc(sizeof(Oid) * Max(n, 1));
 	for (int i = 0; i < n; i++)
 	{
-		char	   *qualified = pj_target_check(TextDatumGetCString(targets[i]),
-												owner,
-												target_need(definition,
-															options, i));
+		Oid			relid = pj_target_check(TextDatumGetCString(targets[i]),
+											owner,
+											target_need(definition, options,
+														i));
 
-		check_not_shared(definition, options, pj_target_relid(qualified));
-		targets[i] = CStringGetTextDatum(qualified);
+		check_not_shared(definition, options, relid);
+		definition->target_oids[i] = relid;
+		targets[i] = CStringGetTextDatum(pj_target_name(relid));
 	}
 	definition->targets = pj_text_array(targets, n);
 
@@ -283,12 +284,26 @@ depends_on(const char *const *names, const char *wanted, int depth)
 	return false;
 }
 
-/* Those it depends on exist, and do not depend on it. */
+/* Has it depended on that one before? */
+static bool
+is_known_dependency(const PjDefinition *definition, const char *name)
+{
+	for (int i = 0; definition->dependencies && definition->dependencies[i]; i++)
+		if (strcmp(definition->dependencies[i], name) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Those it depends on exist, and do not depend on it.  One that was named
+ * before may have been dropped since.
+ */
 static void
 check_dependencies(const PjDefinition *definition, const PjOptions *options)
 {
 	for (int i = 0; options->depends_on[i]; i++)
-		if (strcmp(options->depends_on[i], definition->name) != 0)
+		if (strcmp(options->depends_on[i], definition->name) != 0 &&
+			!is_known_dependency(definition, options->depends_on[i]))
 			(void) pj_projection_find(options->depends_on[i]);
 	if (depends_on((const char *const *) options->depends_on,
 				   definition->name, 0))
@@ -316,22 +331,31 @@ pj_definition_check(PjDefinition *definition, Oid owner)
 	check_on_error(definition, &options);
 	check_on_rebuild_error(definition, &options);
 	check_dependencies(definition, &options);
-	pj_settings_check(pj_settings_read(definition->settings));
+	pj_settings_check(pj_settings_parse(definition->settings));
 	pj_guard_check_writes(options.writes);
 	check_targets(definition, &options, owner);
 	definition->kind->check(definition, owner);
 }
 
-/* What the read model depends on. */
+/*
+ * What the read model depends on; NULL if the function is missing.  Of the
+ * targets it is how often they were replaced: a table that is renamed or
+ * restored is the same one, and one that was a target before has not been
+ * written since.
+ */
 bytea *
 pj_definition_hash(const PjDefinition *definition)
 {
 	StringInfoData str;
 	text	   *image;
+	char	   *source = definition->kind->source_text(definition);
 
+	if (source == NULL)
+		return NULL;
 	initStringInfo(&str);
-	appendStringInfo(&str, "%s\n%s", definition->kind->name,
-					 definition->kind->source_text(definition));
+	appendStringInfo(&str, "%s\n%s", definition->kind->name, source);
+	if (definition->target_changes > 0)
+		appendStringInfo(&str, "\ntargets %d", definition->target_changes);
 	if (definition->event_types)
 		appendStringInfo(&str, "\n%s",
 						 OidOutputFunctionCall(F_ARRAY_OUT,
@@ -345,10 +369,39 @@ pj_definition_hash(const PjDefinition *definition)
 											   PointerGetDatum(image)));
 }
 
+/* Its targets, as they are; nothing is locked. */
+static Oid *
+find_targets(const PjProjection *projection)
+{
+	int			n = pj_target_count(projection);
+	Oid		   *oids = palloc(sizeof(Oid) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		oids[i] = pj_target_find(projection, i);
+	return oids;
+}
+
+/* The names of its targets, as they are. */
+static Datum
+name_targets(const PjProjection *projection, const Oid *oids)
+{
+	Datum	   *names;
+	int			n;
+
+	deconstruct_array(DatumGetArrayTypeP(projection->targets), TEXTOID, -1,
+					  false, TYPALIGN_INT, &names, NULL, &n);
+	for (int i = 0; i < n; i++)
+		if (OidIsValid(oids[i]))
+			names[i] = CStringGetTextDatum(pj_target_name(oids[i]));
+	return pj_text_array(names, n);
+}
+
 /* A projection's definition, as the registry has it. */
 PjDefinition
 pj_definition_of(const PjProjection *projection)
 {
+	Oid		   *target_oids = find_targets(projection);
+
 	return (PjDefinition)
 	{
 		.name = projection->name,
@@ -357,7 +410,10 @@ pj_definition_of(const PjProjection *projection)
 			.fold = projection->fold,
 			.fold_columns = projection->fold_columns,
 			.statement = projection->statement,
-			.targets = projection->targets,
+			.owner = pj_projection_role(projection),
+			.targets = name_targets(projection, target_oids),
+			.target_oids = target_oids,
+			.target_changes = projection->target_changes,
 			.key = projection->key,
 			.event_types = projection->event_types,
 			.mode = projection->mode,
@@ -365,35 +421,39 @@ pj_definition_of(const PjProjection *projection)
 			.options = projection->options_json,
 			.search_path = projection->search_path,
 			.settings = projection->settings_json,
+			.dependencies = projection->options.depends_on,
 	};
 }
 
-/* A projection, and the hash of its definition. */
-typedef struct DefinitionHash
+/*
+ * Check again that a target of a registered projection, which has been altered,
+ * can be that, and that the code fits it.  Who owns it is not asked: it may be
+ * on its way to another owner, with the projection to follow.  The caller has
+ * locked the table.
+ */
+void
+pj_definition_recheck(const PjProjection *projection, int target)
 {
-	const PjProjection *projection;
-	bytea	   *hash;
-} DefinitionHash;
+	PjDefinition definition = pj_definition_of(projection);
+	Oid			relid = definition.target_oids[target];
 
-static bool
-hash_definition(void *arg)
-{
-	DefinitionHash *of = arg;
-	PjDefinition definition = pj_definition_of(of->projection);
-
-	of->hash = pj_definition_hash(&definition);
-	return true;
+	if (!OidIsValid(relid))
+		return;
+	pj_target_recheck(relid, pj_target_owner(relid),
+					  target_need(&definition, &projection->options, target));
+	if (definition.kind->retry_code)
+		definition.kind->retry_code(&definition);
 }
 
 /*
  * The hash of a projection's definition as it is now, its functions included;
- * NULL if something is missing from it.
+ * NULL if the function is missing.  It asks the system caches alone: nothing is
+ * locked, and nobody's rights matter.
  */
 bytea *
 pj_definition_now(const PjProjection *projection)
 {
-	DefinitionHash of = {projection};
-	bool		kept;
+	PjDefinition definition = pj_definition_of(projection);
 
-	return pj_subtransaction(hash_definition, &of, &kept) ? NULL : of.hash;
+	return pj_definition_hash(&definition);
 }

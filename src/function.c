@@ -56,6 +56,30 @@ lookup(const PjSignature *signature, const char *name)
 						  signature->nargs, signature->argtypes, true);
 }
 
+/*
+ * The function of a name that is qualified, as all in the registry are; invalid
+ * if there is none.  Nobody's rights on the schema are asked for.
+ */
+static Oid
+lookup_registered(const PjSignature *signature, const char *name)
+{
+	char	   *schema,
+			   *function;
+	oidvector  *argtypes = buildoidvector(signature->argtypes,
+										  signature->nargs);
+	Oid			namespace;
+
+	DeconstructQualifiedName(pj_parse_name(name, signature->what), &schema,
+							 &function);
+	namespace = schema ? get_namespace_oid(schema, true) : InvalidOid;
+	if (!OidIsValid(namespace))
+		return InvalidOid;
+	return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
+						   CStringGetDatum(function),
+						   PointerGetDatum(argtypes),
+						   ObjectIdGetDatum(namespace));
+}
+
 /* A function of that name exists, but takes or returns something else. */
 static void
 refuse_signature(const PjSignature *signature, const char *name,
@@ -86,30 +110,39 @@ refuse_missing(const PjSignature *signature, const char *name)
 					signature->what));
 }
 
+/* Why a function cannot be what it is needed for, or NULL. */
+static char *
+misfit(const PjSignature *signature, Oid oid)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
+	Form_pg_proc proc;
+	char	   *why = NULL;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", oid);
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	if (proc->prokind != PROKIND_FUNCTION)
+		why = "It is a procedure, an aggregate or a window function.";
+	else if (proc->proretset)
+		why = "It returns a set.";
+	else if (proc->prorettype != signature->rettype)
+		why = psprintf("It does not return %s.", signature->result);
+	ReleaseSysCache(tuple);
+	return why;
+}
+
 /* Find a function by name, and check that its owner may call it. */
 Oid
 pj_function_find(const PjSignature *signature, const char *name, Oid owner)
 {
 	Oid			oid = lookup(signature, name);
-	HeapTuple	tuple;
-	Form_pg_proc proc;
+	char	   *why;
 
 	if (!OidIsValid(oid))
 		refuse_missing(signature, name);
-	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for function %u", oid);
-	proc = (Form_pg_proc) GETSTRUCT(tuple);
-	if (proc->prokind != PROKIND_FUNCTION)
-		refuse_signature(signature, name,
-						 "It is a procedure, an aggregate or a window function.");
-	if (proc->proretset)
-		refuse_signature(signature, name, "It returns a set.");
-	if (proc->prorettype != signature->rettype)
-		refuse_signature(signature, name,
-						 psprintf("It does not return %s.", signature->result));
-	ReleaseSysCache(tuple);
-
+	why = misfit(signature, oid);
+	if (why)
+		refuse_signature(signature, name, why);
 	if (pg_proc_aclcheck(oid, owner, ACL_EXECUTE) != ACLCHECK_OK)
 		ereport(ERROR,
 				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -120,6 +153,29 @@ pj_function_find(const PjSignature *signature, const char *name, Oid owner)
 	return oid;
 }
 
+/*
+ * Why a projection's function cannot be called, or NULL.  The name is the
+ * registry's.
+ */
+const char *
+pj_function_problem(const PjSignature *signature, const char *name, Oid owner)
+{
+	Oid			oid = lookup_registered(signature, name);
+	char	   *why;
+
+	if (!OidIsValid(oid))
+		return psprintf("function %s(%s) does not exist", name,
+						signature->arguments);
+	why = misfit(signature, oid);
+	if (why)
+		return psprintf("function %s cannot be a %s: %s", name,
+						signature->what, why);
+	if (pg_proc_aclcheck(oid, owner, ACL_EXECUTE) != ACLCHECK_OK)
+		return psprintf("\"%s\" may not execute function %s",
+						GetUserNameFromId(owner, false), name);
+	return NULL;
+}
+
 /* Its name, qualified and quoted. */
 char *
 pj_function_name(Oid oid)
@@ -128,19 +184,19 @@ pj_function_name(Oid oid)
 									  get_func_name(oid));
 }
 
-/* Its body, or an empty string if it is gone. */
+/* Its body, or NULL if it is gone.  The name is the registry's. */
 char *
 pj_function_source(const PjSignature *signature, const char *name)
 {
 	HeapTuple	tuple = SearchSysCache1(PROCOID,
-										ObjectIdGetDatum(lookup(signature,
-																name)));
+										ObjectIdGetDatum(lookup_registered(signature,
+																		   name)));
 	char	   *body = "";
 	bool		isnull;
 	Datum		prosrc;
 
 	if (!HeapTupleIsValid(tuple))
-		return body;
+		return NULL;
 
 	/* LANGUAGE sql with a body in SQL syntax keeps it in another column */
 	prosrc = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosqlbody, &isnull);

@@ -21,6 +21,8 @@ typedef struct PjSignature
 
 extern Oid	pj_function_find(const PjSignature *signature, const char *name,
 							 Oid owner);
+extern const char *pj_function_problem(const PjSignature *signature,
+									   const char *name, Oid owner);
 extern char *pj_function_name(Oid oid);
 extern char *pj_function_source(const PjSignature *signature,
 								const char *name);

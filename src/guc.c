@@ -18,6 +18,7 @@ int			pj_tail_wait = 2000;
 bool		pj_verify_payload = true;
 bool		pj_enabled = true;
 bool		pj_autostart = true;
+bool		pj_guard_ddl = true;
 int			pj_workers = 1;
 int			pj_naptime = 1000;
 int			pj_retention = 30 * 24 * 60;
@@ -82,6 +83,15 @@ pj_guc_init(void)
 							 &pj_autostart,
 							 true,
 							 PGC_SUSET, 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("projector.guard_ddl",
+							 "Refuses to drop or alter what a live projection "
+							 "needs of its targets.",
+							 NULL,
+							 &pj_guard_ddl,
+							 true,
+							 PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 
 	DefineCustomIntVariable("projector.workers",

@@ -14,6 +14,7 @@ extern int	pj_tail_wait;
 extern bool pj_verify_payload;
 extern bool pj_enabled;
 extern bool pj_autostart;
+extern bool pj_guard_ddl;
 extern int	pj_workers;
 extern int	pj_naptime;
 extern int	pj_retention;			/* in minutes */

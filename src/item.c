@@ -26,6 +26,7 @@
 #include "lock.h"
 #include "offset.h"
 #include "outbox.h"
+#include "problem.h"
 #include "projection.h"
 #include "rebuild.h"
 #include "runrow.h"
@@ -236,6 +237,7 @@ projector_retry(PG_FUNCTION_ARGS)
 					   item.pair.projection->name,
 					   TextDatumGetCString(item.pair.tenant)),
 				errhint("Events are applied in another mode: see projector_set_mode."));
+	pj_refuse_problem(item.pair.projection);
 	result = retry_item(&item);
 	pj_leave_internal(&item.saved);
 

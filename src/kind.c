@@ -28,6 +28,32 @@ pj_kind(const char *name)
 	elog(ERROR, "unknown kind of projection \"%s\"", name);
 }
 
+/* Is this no projection's number any more, nor that of its build? */
+bool
+pj_kind_is_gone(int32 id)
+{
+	return pj_projection_by_id(Abs(id)) == NULL;
+}
+
+/*
+ * Forget what this session keeps of projections that have been dropped: plans
+ * and compiled expressions.  While code runs, what it was found by stays.
+ */
+void
+pj_kinds_sweep(void)
+{
+	static uint64 swept = 0;
+	PjProjection *projections;
+
+	(void) pj_projections(&projections);
+	if (swept == pj_projections_generation() || pj_user_code() != NULL)
+		return;
+	swept = pj_projections_generation();
+	for (int i = 0; i < lengthof(kinds); i++)
+		if (kinds[i]->sweep)
+			kinds[i]->sweep();
+}
+
 /* Says which event an error happened at. */
 static void
 describe_event(void *arg)
@@ -77,7 +103,7 @@ pj_kind_try(const PjDefinition *definition, Oid owner, void (*body) (void *),
 		.projection = definition->name,
 		.owner = owner,
 		.search_path = definition->search_path,
-		.settings = pj_settings_read(definition->settings),
+		.settings = pj_settings_parse(definition->settings),
 		.tenant = "",
 	};
 

@@ -19,7 +19,10 @@ typedef struct PjDefinition
 	const char *fold;
 	Jsonb	   *fold_columns;
 	const char *statement;
+	Oid			owner;
 	Datum		targets;		/* text[]; 0 if none */
+	Oid		   *target_oids;	/* the same, once checked */
+	int			target_changes; /* how often they were others */
 	const char *key;
 	Datum		event_types;	/* text[]; 0 for all */
 	PjMode		mode;
@@ -27,6 +30,8 @@ typedef struct PjDefinition
 	Jsonb	   *options;
 	const char *search_path;	/* with which the code is run */
 	Jsonb	   *settings;		/* so too, on top of the fixed ones */
+	const char **dependencies;	/* of a registered one: option "depends_on" as
+								 * it was, or NULL */
 } PjDefinition;
 
 /* Which event failed is not known; it is found by trying fewer of them. */
@@ -58,8 +63,26 @@ typedef struct PjKind
 	 */
 	void		(*check) (PjDefinition *definition, Oid owner);
 
-	/* The text whose change makes the read model stale. */
+	/*
+	 * The text whose change makes the read model stale; NULL if the function
+	 * is gone.  Nothing is locked, nor are the caller's rights asked for.
+	 */
 	char	   *(*source_text) (const PjDefinition *definition);
+
+	/*
+	 * Why the code cannot be run at all, or NULL.  Owner and targets are
+	 * there.  May be NULL if there is nothing to ask.
+	 */
+	const char *(*problem) (const PjDefinition *definition);
+
+	/*
+	 * Read expressions or statement again, as check does, after a target has
+	 * been altered.  May be NULL.
+	 */
+	void		(*retry_code) (const PjDefinition *definition);
+
+	/* Forget what is kept of projections that are gone.  May be NULL. */
+	void		(*sweep) (void);
 
 	/*
 	 * Apply events in order, except those that are skipped; on error
@@ -78,5 +101,7 @@ extern void pj_kind_run(PjWork *work, void (*body) (void *), void *arg);
 extern void pj_kind_try(const PjDefinition *definition, Oid owner,
 						void (*body) (void *), void *arg);
 extern int	pj_kind_timeout(const PjProjection *projection);
+extern bool pj_kind_is_gone(int32 id);
+extern void pj_kinds_sweep(void);
 
 #endif							/* PJ_KIND_H */

@@ -106,15 +106,6 @@ fold_signature(Oid relid)
 	};
 }
 
-static Oid
-definition_target(const PjDefinition *definition)
-{
-	PjProjection projection = {.name = definition->name,
-	.targets = definition->targets};
-
-	return pj_target_oid(&projection, 0);
-}
-
 static void
 check_function(Oid oid, const char *name)
 {
@@ -140,7 +131,7 @@ static void
 try_expressions(void *arg)
 {
 	const PjDefinition *definition = arg;
-	Relation	target = table_open(definition_target(definition),
+	Relation	target = table_open(definition->target_oids[0],
 									AccessShareLock);
 	PjOptions	options;
 
@@ -154,11 +145,9 @@ try_expressions(void *arg)
 static void
 fold_check(PjDefinition *definition, Oid owner)
 {
-	Oid			relid = definition_target(definition);
-
 	if (definition->fold)
 	{
-		PjSignature signature = fold_signature(relid);
+		PjSignature signature = fold_signature(definition->target_oids[0]);
 		Oid			oid = pj_function_find(&signature, definition->fold,
 										   owner);
 
@@ -173,19 +162,39 @@ fold_check(PjDefinition *definition, Oid owner)
 	pj_kind_try(definition, owner, try_expressions, definition);
 }
 
+static void
+fold_retry(const PjDefinition *definition)
+{
+	pj_kind_try(definition, definition->owner, try_expressions,
+				(void *) definition);
+}
+
 static char *
 fold_source_text(const PjDefinition *definition)
 {
 	if (definition->fold)
 	{
-		PjSignature signature = fold_signature(definition_target(definition));
+		PjSignature signature = fold_signature(definition->target_oids[0]);
+		char	   *body = pj_function_source(&signature, definition->fold);
 
-		return psprintf("%s\n%s\n%s", definition->key, definition->fold,
-						pj_function_source(&signature, definition->fold));
+		return body ? psprintf("%s\n%s\n%s", definition->key,
+							   definition->fold, body) : NULL;
 	}
 	return psprintf("%s\n%s", definition->key,
 					JsonbToCString(NULL, &definition->fold_columns->root,
 								   VARSIZE(definition->fold_columns)));
+}
+
+static const char *
+fold_problem(const PjDefinition *definition)
+{
+	PjSignature signature;
+
+	if (definition->fold == NULL)
+		return NULL;
+	signature = fold_signature(definition->target_oids[0]);
+	return pj_function_problem(&signature, definition->fold,
+							   definition->owner);
 }
 
 /* ---- what is kept ---- */
@@ -224,6 +233,24 @@ find_kept(const PjProjection *projection)
 		kept->target = InvalidOid;
 	}
 	return kept;
+}
+
+static void
+fold_sweep(void)
+{
+	HASH_SEQ_STATUS status;
+	KeptFold   *kept;
+
+	if (kept_folds == NULL)
+		return;
+	hash_seq_init(&status, kept_folds);
+	while ((kept = hash_seq_search(&status)) != NULL)
+		if (pj_kind_is_gone(kept->id))
+		{
+			if (kept->context)
+				MemoryContextDelete(kept->context);
+			hash_search(kept_folds, &kept->id, HASH_REMOVE, NULL);
+		}
 }
 
 static bool
@@ -954,6 +981,9 @@ const PjKind pj_kind_fold = {
 	.name = "fold",
 	.check = fold_check,
 	.source_text = fold_source_text,
+	.problem = fold_problem,
+	.retry_code = fold_retry,
+	.sweep = fold_sweep,
 	.apply = fold_apply,
 };
 
@@ -961,5 +991,8 @@ const PjKind pj_kind_fold_columns = {
 	.name = "fold_columns",
 	.check = fold_check,
 	.source_text = fold_source_text,
+	.problem = fold_problem,
+	.retry_code = fold_retry,
+	.sweep = fold_sweep,
 	.apply = fold_apply,
 };

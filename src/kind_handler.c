@@ -42,6 +42,8 @@ typedef struct KeptCode
 	uint64		generation;		/* of the function's oid */
 	Oid			function;		/* invalid if it is to be looked up */
 	SPIPlanPtr	checkpoint;		/* reads a row's stamp; NULL until needed */
+	char	   *query;			/* its text, in which the target has the name
+								 * that it had */
 } KeptCode;
 
 /* What one call of handler_apply works on. */
@@ -57,6 +59,18 @@ typedef struct HandlerBatch
 } HandlerBatch;
 
 static HTAB *kept_codes = NULL;
+
+static void
+forget_checkpoint(KeptCode *kept)
+{
+	SPIPlanPtr	plan = kept->checkpoint;
+
+	if (plan == NULL)
+		return;
+	kept->checkpoint = NULL;
+	SPI_freeplan(plan);
+	pfree(kept->query);
+}
 
 static KeptCode *
 kept_code(const PjProjection *projection)
@@ -76,13 +90,28 @@ kept_code(const PjProjection *projection)
 		kept->checkpoint = NULL;
 	if (!found || kept->version != projection->version)
 	{
-		if (kept->checkpoint)
-			SPI_freeplan(kept->checkpoint);
-		kept->checkpoint = NULL;
+		forget_checkpoint(kept);
 		kept->function = InvalidOid;
 		kept->version = projection->version;
 	}
 	return kept;
+}
+
+static void
+handler_sweep(void)
+{
+	HASH_SEQ_STATUS status;
+	KeptCode   *kept;
+
+	if (kept_codes == NULL)
+		return;
+	hash_seq_init(&status, kept_codes);
+	while ((kept = hash_seq_search(&status)) != NULL)
+		if (pj_kind_is_gone(kept->id))
+		{
+			forget_checkpoint(kept);
+			hash_search(kept_codes, &kept->id, HASH_REMOVE, NULL);
+		}
 }
 
 static PjSignature
@@ -114,9 +143,18 @@ static char *
 handler_source_text(const PjDefinition *definition)
 {
 	PjSignature signature = handler_signature();
+	char	   *body = pj_function_source(&signature, definition->handler);
 
-	return psprintf("%s\n%s", definition->handler,
-					pj_function_source(&signature, definition->handler));
+	return body ? psprintf("%s\n%s", definition->handler, body) : NULL;
+}
+
+static const char *
+handler_problem(const PjDefinition *definition)
+{
+	PjSignature signature = handler_signature();
+
+	return pj_function_problem(&signature, definition->handler,
+							   definition->owner);
 }
 
 /* The projection's function, looked up again if anything has changed. */
@@ -146,19 +184,23 @@ static SPIPlanPtr
 checkpoint_plan(const PjProjection *projection, KeptCode *kept)
 {
 	Oid			argtypes[2] = {TEXTOID, TEXTOID};
-	SPIPlanPtr	plan = kept->checkpoint;
+	char	   *query = pj_target_checkpoint_query(projection);
 
-	if (plan == NULL)
+	/* the target may have been renamed */
+	if (kept->checkpoint && strcmp(query, kept->query) != 0)
+		forget_checkpoint(kept);
+	if (kept->checkpoint == NULL)
 	{
-		plan = SPI_prepare(pj_target_checkpoint_query(projection), 2,
-						   argtypes);
+		SPIPlanPtr	plan = SPI_prepare(query, 2, argtypes);
+
 		if (plan == NULL)
 			elog(ERROR, "could not prepare the query for checkpoints: %s",
 				 SPI_result_code_string(SPI_result));
+		kept->query = MemoryContextStrdup(TopMemoryContext, query);
 		SPI_keepplan(plan);
 		kept->checkpoint = plan;
 	}
-	return plan;
+	return kept->checkpoint;
 }
 
 static void
@@ -293,5 +335,7 @@ const PjKind pj_kind_handler = {
 	.name = "handler",
 	.check = handler_check,
 	.source_text = handler_source_text,
+	.problem = handler_problem,
+	.sweep = handler_sweep,
 	.apply = handler_apply,
 };

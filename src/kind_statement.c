@@ -215,6 +215,13 @@ statement_check(PjDefinition *definition, Oid owner)
 	error_context_stack = callback.previous;
 }
 
+static void
+statement_retry(const PjDefinition *definition)
+{
+	pj_kind_try(definition, definition->owner, plan_statement,
+				(void *) definition->statement);
+}
+
 static char *
 statement_source_text(const PjDefinition *definition)
 {
@@ -243,6 +250,24 @@ find_kept(const PjProjection *projection)
 		kept->plan = NULL;
 	kept->version = projection->version;
 	return kept;
+}
+
+static void
+statement_sweep(void)
+{
+	HASH_SEQ_STATUS status;
+	KeptStatement *kept;
+
+	if (kept_statements == NULL)
+		return;
+	hash_seq_init(&status, kept_statements);
+	while ((kept = hash_seq_search(&status)) != NULL)
+		if (pj_kind_is_gone(kept->id))
+		{
+			if (kept->plan)
+				SPI_freeplan(kept->plan);
+			hash_search(kept_statements, &kept->id, HASH_REMOVE, NULL);
+		}
 }
 
 /* The part of a batch that runs as the projection's owner. */
@@ -294,5 +319,7 @@ const PjKind pj_kind_statement = {
 	.name = "statement",
 	.check = statement_check,
 	.source_text = statement_source_text,
+	.retry_code = statement_retry,
+	.sweep = statement_sweep,
 	.apply = statement_apply,
 };

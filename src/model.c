@@ -8,6 +8,7 @@
 #include "delta.h"
 #include "lock.h"
 #include "model.h"
+#include "problem.h"
 #include "rows.h"
 #include "target.h"
 
@@ -78,7 +79,8 @@ pj_models_refresh_altered(void)
 			!pj_lock_driver(ids[i], tenants[i], false))
 			continue;
 		projection = pj_projection_by_id(ids[i]);
-		if (projection == NULL || projection->dormant)
+		if (projection == NULL || projection->dormant ||
+			pj_projection_problem(projection) != NULL)
 			continue;
 		pj_pair_look(&pair, projection, tenants[i]);
 		if (pj_digest_is_kept(projection))

@@ -4,7 +4,8 @@
  *	  and what is used where nothing is said.
  *
  * Options are checked when they are written.  A value read back from the
- * registry goes through the same code.
+ * registry goes through the same code, but what is wrong with it is told, not
+ * raised: one row that cannot be read must not stop everybody's appends.
  */
 #include "compat.h"
 
@@ -41,6 +42,13 @@ typedef struct OptionDef
 	int64		max;			/* of an int; the least is 1 */
 	const char *const *choices; /* the first is the initial one */
 } OptionDef;
+
+/* What is wrong with an option, and what to do. */
+typedef struct OptionError
+{
+	const char *message;		/* NULL if nothing is */
+	const char *hint;
+} OptionError;
 
 #define MAX_DURATION_DAYS 365
 
@@ -88,22 +96,33 @@ list_choices(const char *const *choices)
 	return list.data;
 }
 
-/* The one of the choices that equals value; an error if there is none. */
-const char *
-pj_choose(const char *value, const char *const *choices, const char *what)
+/* The one of the choices that equals value; NULL if there is none. */
+static const char *
+find_choice(const char *value, const char *const *choices)
 {
 	for (int i = 0; choices[i]; i++)
 		if (strcmp(value, choices[i]) == 0)
 			return choices[i];
+	return NULL;
+}
 
-	ereport(ERROR,
-			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			errmsg("invalid %s \"%s\"", what, value),
-			errhint("Possible values are %s.", list_choices(choices)));
+/* The same; an error if there is none. */
+const char *
+pj_choose(const char *value, const char *const *choices, const char *what)
+{
+	const char *found = find_choice(value, choices);
+
+	if (found == NULL)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("invalid %s \"%s\"", what, value),
+				errhint("Possible values are %s.", list_choices(choices)));
+	return found;
 }
 
 static void
-read_int(const OptionDef *def, JsonbValue *value, PjOptions *options)
+read_int(const OptionDef *def, JsonbValue *value, PjOptions *options,
+		 OptionError *wrong)
 {
 	bool		error = true;
 	int32		number = 0;
@@ -118,11 +137,10 @@ read_int(const OptionDef *def, JsonbValue *value, PjOptions *options)
 			error = true;		/* it was rounded */
 	}
 	if (error || number < 1 || number > def->max)
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("option \"%s\" must be an integer from 1 to %lld",
-					   def->name, (long long) def->max));
-	*field_of(options, def, int) = number;
+		wrong->message = psprintf("option \"%s\" must be an integer from 1 to %lld",
+								  def->name, (long long) def->max);
+	else
+		*field_of(options, def, int) = number;
 }
 
 /*
@@ -152,7 +170,8 @@ parse_interval(const char *str)
 }
 
 static void
-read_duration(const OptionDef *def, JsonbValue *value, PjOptions *options)
+read_duration(const OptionDef *def, JsonbValue *value, PjOptions *options,
+			  OptionError *wrong)
 {
 	int64		duration = 0;
 
@@ -160,53 +179,61 @@ read_duration(const OptionDef *def, JsonbValue *value, PjOptions *options)
 		duration = parse_interval(pnstrdup(value->val.string.val,
 										   value->val.string.len));
 	if (duration <= 0)
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("option \"%s\" must be an interval in quotes, for example \"5 s\", of more than 0 and at most %d days",
-					   def->name, MAX_DURATION_DAYS));
-	*field_of(options, def, int64) = duration;
+		wrong->message = psprintf("option \"%s\" must be an interval in quotes, for example \"5 s\", of more than 0 and at most %d days",
+								  def->name, MAX_DURATION_DAYS);
+	else
+		*field_of(options, def, int64) = duration;
 }
 
 static void
-read_bool(const OptionDef *def, JsonbValue *value, PjOptions *options)
+read_bool(const OptionDef *def, JsonbValue *value, PjOptions *options,
+		  OptionError *wrong)
 {
 	if (value->type != jbvBool)
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("option \"%s\" must be true or false", def->name));
-	*field_of(options, def, bool) = value->val.boolean;
+		wrong->message = psprintf("option \"%s\" must be true or false",
+								  def->name);
+	else
+		*field_of(options, def, bool) = value->val.boolean;
 }
 
 static void
-read_choice(const OptionDef *def, JsonbValue *value, PjOptions *options)
+read_choice(const OptionDef *def, JsonbValue *value, PjOptions *options,
+			OptionError *wrong)
 {
-	char	   *what = psprintf("value of option \"%s\":", def->name);
+	char	   *given = NULL;
+	const char *found = NULL;
 
-	if (value->type != jbvString)
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("option \"%s\" must be a string", def->name),
-				errhint("Possible values are %s.",
-						list_choices(def->choices)));
-	*field_of(options, def, const char *) =
-		pj_choose(pnstrdup(value->val.string.val, value->val.string.len),
-				  def->choices, what);
+	if (value->type == jbvString)
+		given = pnstrdup(value->val.string.val, value->val.string.len);
+	if (given)
+		found = find_choice(given, def->choices);
+	if (found)
+	{
+		*field_of(options, def, const char *) = found;
+		return;
+	}
+	wrong->message = given ?
+		psprintf("invalid value of option \"%s\": \"%s\"", def->name, given) :
+		psprintf("option \"%s\" must be a string", def->name);
+	wrong->hint = psprintf("Possible values are %s.",
+						   list_choices(def->choices));
 }
 
 static void
-read_text(const OptionDef *def, JsonbValue *value, PjOptions *options)
+read_text(const OptionDef *def, JsonbValue *value, PjOptions *options,
+		  OptionError *wrong)
 {
 	if (value->type != jbvString || value->val.string.len == 0)
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("option \"%s\" must be a string that is not empty",
-					   def->name));
-	*field_of(options, def, const char *) =
-		pnstrdup(value->val.string.val, value->val.string.len);
+		wrong->message = psprintf("option \"%s\" must be a string that is not empty",
+								  def->name);
+	else
+		*field_of(options, def, const char *) =
+			pnstrdup(value->val.string.val, value->val.string.len);
 }
 
 static void
-read_names(const OptionDef *def, JsonbValue *value, PjOptions *options)
+read_names(const OptionDef *def, JsonbValue *value, PjOptions *options,
+		   OptionError *wrong)
 {
 	const char **names;
 	JsonbIterator *it;
@@ -216,9 +243,11 @@ read_names(const OptionDef *def, JsonbValue *value, PjOptions *options)
 
 	if (value->type != jbvBinary ||
 		!JsonContainerIsArray(value->val.binary.data))
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("option \"%s\" must be an array of names", def->name));
+	{
+		wrong->message = psprintf("option \"%s\" must be an array of names",
+								  def->name);
+		return;
+	}
 	names = palloc0(sizeof(char *) *
 					(JsonContainerSize(value->val.binary.data) + 1));
 	it = JsonbIteratorInit(value->val.binary.data);
@@ -227,17 +256,18 @@ read_names(const OptionDef *def, JsonbValue *value, PjOptions *options)
 		if (token != WJB_ELEM)
 			continue;
 		if (elem.type != jbvString)
-			ereport(ERROR,
-					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					errmsg("option \"%s\" must be an array of names",
-						   def->name));
+		{
+			wrong->message = psprintf("option \"%s\" must be an array of names",
+									  def->name);
+			return;
+		}
 		names[n++] = pnstrdup(elem.val.string.val, elem.val.string.len);
 	}
 	*field_of(options, def, const char **) = names;
 }
 
 static void
-refuse_unknown(const char *name)
+note_unknown(const char *name, OptionError *wrong)
 {
 	StringInfoData list;
 
@@ -245,10 +275,8 @@ refuse_unknown(const char *name)
 	for (int i = 0; i < lengthof(option_defs); i++)
 		appendStringInfo(&list, "%s\"%s\"", i ? ", " : "",
 						 option_defs[i].name);
-	ereport(ERROR,
-			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			errmsg("unknown option \"%s\"", name),
-			errhint("The options are %s.", list.data));
+	wrong->message = psprintf("unknown option \"%s\"", name);
+	wrong->hint = psprintf("The options are %s.", list.data);
 }
 
 static const OptionDef *
@@ -257,8 +285,7 @@ find_option(const char *name)
 	for (int i = 0; i < lengthof(option_defs); i++)
 		if (strcmp(option_defs[i].name, name) == 0)
 			return &option_defs[i];
-	refuse_unknown(name);
-	pg_unreachable();
+	return NULL;
 }
 
 static void
@@ -293,12 +320,15 @@ set_initial(PjOptions *options)
 	}
 }
 
-/* Turn a JSON object into options; an error names the option that is wrong. */
-void
-pj_options_parse(Jsonb *json, PjOptions *options)
+/*
+ * Turn a JSON object into options.  What cannot be read keeps its initial
+ * value, and the first that is wrong is noted.
+ */
+static void
+read_options(Jsonb *json, PjOptions *options, OptionError *first)
 {
 	static void (*const readers[]) (const OptionDef *, JsonbValue *,
-								  PjOptions *) = {
+								  PjOptions *, OptionError *) = {
 		[OPTION_INT] = read_int,
 		[OPTION_DURATION] = read_duration,
 		[OPTION_BOOL] = read_bool,
@@ -310,24 +340,55 @@ pj_options_parse(Jsonb *json, PjOptions *options)
 	JsonbValue	value;
 	JsonbIteratorToken token;
 
-	if (!JB_ROOT_IS_OBJECT(json))
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("options must be a JSON object"));
-
 	set_initial(options);
+	if (!JB_ROOT_IS_OBJECT(json))
+	{
+		first->message = "options must be a JSON object";
+		return;
+	}
 
 	it = JsonbIteratorInit(&json->root);
 	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
 	{
 		const OptionDef *def;
+		OptionError wrong = {NULL};
+		char	   *name;
 
 		if (token != WJB_KEY)
 			continue;
-		def = find_option(pnstrdup(value.val.string.val,
-								   value.val.string.len));
+		name = pnstrdup(value.val.string.val, value.val.string.len);
+		def = find_option(name);
 		(void) JsonbIteratorNext(&it, &value, true);
-		readers[def->type] (def, &value, options);
+		if (def)
+			readers[def->type] (def, &value, options, &wrong);
+		else
+			note_unknown(name, &wrong);
+		if (wrong.message && !first->message)
+			*first = wrong;
 	}
 	options->skip_errors = strcmp(options->on_error, "skip") == 0;
+}
+
+/* The same; an error names the option that is wrong. */
+void
+pj_options_parse(Jsonb *json, PjOptions *options)
+{
+	OptionError wrong = {NULL};
+
+	read_options(json, options, &wrong);
+	if (wrong.message)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("%s", wrong.message),
+				wrong.hint ? errhint("%s", wrong.hint) : 0);
+}
+
+/* The same for a row of the registry; returns what is wrong, or NULL. */
+const char *
+pj_options_read(Jsonb *json, PjOptions *options)
+{
+	OptionError wrong = {NULL};
+
+	read_options(json, options, &wrong);
+	return wrong.message;
 }

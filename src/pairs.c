@@ -15,6 +15,7 @@
 #include "lock.h"
 #include "outbox.h"
 #include "pairs.h"
+#include "problem.h"
 #include "tail.h"
 
 /* Find the log's tail and who has events, once per scan. */
@@ -67,7 +68,8 @@ pj_pairs_due(PjScan *scan, PjProjection *projection, PjPair **pairs)
 
 	*pairs = NULL;
 	if (projection->dormant || projection->paused ||
-		(projection->mode == PJ_OFF && !projection->overrides))
+		(projection->mode == PJ_OFF && !projection->overrides) ||
+		pj_projection_problem(projection) != NULL)
 		return 0;
 
 	nbehind = pj_cursors_behind(projection, &behind);

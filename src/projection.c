@@ -16,6 +16,7 @@
 #include "access/htup_details.h"
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -26,12 +27,15 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 #include "context.h"
 #include "fetch.h"
+#include "identity.h"
 #include "lock.h"
 #include "projection.h"
 #include "statement.h"
+#include "target.h"
 #include "targetguard.h"
 #include "waiters.h"
 
@@ -67,6 +71,10 @@ enum
 	Anum_search_path,
 	Anum_created_at,
 	Anum_paused_at,
+	Anum_owner_oid,
+	Anum_target_oids,
+	Anum_resolved_in,
+	Anum_target_changes,
 	Anum_settings
 };
 
@@ -159,11 +167,70 @@ pj_mode_queues(PjMode mode)
 	return mode != PJ_OFF && mode != PJ_FOLLOW;
 }
 
+/* The types subscribed to, taken apart. */
+static void
+read_event_types(PjProjection *p, Datum column)
+{
+	ArrayType  *array = DatumGetArrayTypePCopy(column);
+	bool	   *nulls;
+
+	p->event_types = PointerGetDatum(array);
+	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT,
+					  &p->types, &nulls, &p->ntypes);
+	for (int i = 0; i < p->ntypes; i++)
+		if (nulls[i])
+		{
+			p->unreadable = "event_types contains null";
+			p->event_types = (Datum) 0; /* it may be any */
+		}
+}
+
+/* What may be wrong in a row that was written by hand, or by a later version. */
+static void
+read_choices(PjProjection *p, const char *mode)
+{
+	const char *problem;
+	int			i = PJ_OFF;
+
+	while (pj_mode_names[i] && strcmp(pj_mode_names[i], mode) != 0)
+		i++;
+	p->mode = pj_mode_names[i] ? i : PJ_ASYNC;
+	if (pj_mode_names[i] == NULL)
+		p->unreadable = psprintf("unknown mode \"%s\"", mode);
+	p->log_ordered = strcmp(p->ordering, "log") == 0;
+	problem = pj_options_read(p->options_json, &p->options);
+	if (problem)
+		p->unreadable = problem;
+}
+
+/*
+ * The oids, if they are those of this database.  A restored row brings the
+ * oids that were.
+ */
+static void
+read_oids(PjProjection *p, Datum owner, Datum targets, Oid resolved_in)
+{
+	ArrayType  *array = DatumGetArrayTypePCopy(targets);
+	Datum	   *oids;
+	int			n;
+
+	p->resolved = !p->dormant && resolved_in == registry.relid;
+	if (!p->resolved)
+		return;
+	deconstruct_array(array, OIDOID, sizeof(Oid), true, TYPALIGN_INT, &oids,
+					  NULL, &n);
+	p->owner_oid = DatumGetObjectId(owner);
+	p->target_oids = palloc0(sizeof(Oid) * (pj_target_count(p) + 1));
+	for (int i = 0; i < Min(n, pj_target_count(p)); i++)
+		p->target_oids[i] = DatumGetObjectId(oids[i]);
+}
+
 static void
 read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
 {
 	Datum	   *columns;
 	bool	   *nulls;
+	const char *problem;
 
 	pj_deform(tuple, desc, &columns, &nulls);
 	memset(p, 0, sizeof(*p));
@@ -183,18 +250,10 @@ read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
 	p->key = text_column(Anum_key);
 	p->targets = PointerGetDatum(DatumGetArrayTypePCopy(columns[Anum_targets - 1]));
 	if (!nulls[Anum_event_types - 1])
-	{
-		ArrayType  *array = DatumGetArrayTypePCopy(columns[Anum_event_types - 1]);
-
-		p->event_types = PointerGetDatum(array);
-		deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT,
-						  &p->types, NULL, &p->ntypes);
-	}
-	p->mode = pj_mode(TextDatumGetCString(columns[Anum_mode - 1]));
+		read_event_types(p, columns[Anum_event_types - 1]);
 	p->ordering = text_column(Anum_ordering);
-	p->log_ordered = strcmp(p->ordering, "log") == 0;
 	p->options_json = DatumGetJsonbPCopy(columns[Anum_options - 1]);
-	pj_options_parse(p->options_json, &p->options);
+	read_choices(p, text_column(Anum_mode));
 	p->paused = DatumGetBool(columns[Anum_paused - 1]);
 	p->overrides = DatumGetBool(columns[Anum_overrides - 1]);
 	p->skips = DatumGetBool(columns[Anum_skips - 1]) ||
@@ -211,8 +270,13 @@ read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
 	p->dormant = strcmp(TextDatumGetCString(columns[Anum_home - 1]),
 						pj_home()) != 0;
 	p->search_path = text_column(Anum_search_path);
+	read_oids(p, columns[Anum_owner_oid - 1], columns[Anum_target_oids - 1],
+			  DatumGetObjectId(columns[Anum_resolved_in - 1]));
+	p->target_changes = DatumGetInt32(columns[Anum_target_changes - 1]);
 	p->settings_json = DatumGetJsonbPCopy(columns[Anum_settings - 1]);
-	p->settings = pj_settings_read(p->settings_json);
+	problem = pj_settings_read(p->settings_json, &p->settings);
+	if (problem)
+		p->unreadable = problem;
 }
 
 static void
@@ -264,16 +328,22 @@ load_registry(void)
 	registry.count = count;
 	registry.generation++;
 
-	/* What changed while we read must be read again. */
+	/* What changed while we read is read by the next who asks. */
 	registry.valid = !registry.changed;
 }
 
-/* All projections, in the order of their creation. */
+/*
+ * All projections, in the order of their creation.  One reading is enough: its
+ * snapshot is taken after the invalidations were accepted, so it sees whatever
+ * was announced before the call.  What is announced meanwhile could as well
+ * have come later.  (Reading until nothing comes would never end where each
+ * access to a catalog invalidates everything: debug_discard_caches.)
+ */
 int
 pj_projections(PjProjection **projections)
 {
 	AcceptInvalidationMessages();
-	while (!registry.valid)
+	if (!registry.valid)
 		load_registry();
 	*projections = registry.projections;
 	return registry.count;
@@ -355,18 +425,41 @@ pj_projection_find(const char *name)
 			errhint("The projections are listed in projector.projections."));
 }
 
-/* The role a projection's code runs as. */
+/* The oid of table projections. */
+Oid
+pj_registry_relid(void)
+{
+	return pj_relid(&projections_table);
+}
+
+/*
+ * The role a projection's code runs as; invalid if it is gone.  Where the
+ * projection is not at home, or has just been restored, the name counts.
+ */
+Oid
+pj_projection_role(const PjProjection *projection)
+{
+	if (!projection->resolved)
+		return get_role_oid(projection->owner, true);
+	return SearchSysCacheExists1(AUTHOID,
+								 ObjectIdGetDatum(projection->owner_oid)) ?
+		projection->owner_oid : InvalidOid;
+}
+
+/* The same; an error if it is gone. */
 Oid
 pj_projection_owner(const PjProjection *projection)
 {
-	Oid			owner = get_role_oid(projection->owner, true);
+	Oid			owner = pj_projection_role(projection);
 
 	if (!OidIsValid(owner))
 		ereport(ERROR,
 				errcode(ERRCODE_UNDEFINED_OBJECT),
 				errmsg("owner \"%s\" of projection \"%s\" does not exist",
 					   projection->owner, projection->name),
-				errhint("Create the role again, or drop the projection."));
+				errdetail("A role that was given its name since is another one."),
+				errhint("A superuser can give it another owner: projector_alter('%s', '{\"owner\": \"role\"}').",
+						projection->name));
 	return owner;
 }
 
@@ -406,7 +499,7 @@ pj_read_as_owner(const PjProjection *projection, const char *tenant,
 bool
 pj_projection_is_own(const PjProjection *projection)
 {
-	Oid			owner = get_role_oid(projection->owner, true);
+	Oid			owner = pj_projection_role(projection);
 
 	return superuser() ||
 		(OidIsValid(owner) && has_privs_of_role(GetUserId(), owner));
@@ -464,12 +557,15 @@ pj_projection_wants(const PjProjection *projection, const PjEvent *event)
 }
 
 /*
- * Change the registry's row of a projection.  A transaction with an old
- * snapshot may not find it.
+ * Change the registry's row of the projection whose id is the statement's first
+ * parameter, and refresh the names in it.  A transaction with an old snapshot
+ * may not find it.
  */
 void
 pj_registry_update(PjStatement *stmt, Datum *values, const char *nulls)
 {
+	PjProjection *projection;
+
 	pj_waiters_tell_all();
 	if (pj_execute(stmt, values, nulls) != 1)
 		ereport(ERROR,
@@ -477,6 +573,9 @@ pj_registry_update(PjStatement *stmt, Datum *values, const char *nulls)
 				errmsg("could not serialize access to the registry"),
 				errdetail("The projection has been created or changed since this transaction began."),
 				errhint("The transaction might succeed if retried."));
+	projection = pj_projection_by_id(DatumGetInt32(values[0]));
+	if (projection)
+		(void) pj_identity_note(projection);
 }
 
 /*

@@ -30,7 +30,7 @@ typedef struct PjProjection
 	int32		base_id;		/* in the registry */
 	Oid			aside;			/* where rows are kept instead of the target */
 	const char *name;
-	const char *owner;
+	const char *owner;			/* its name when the row was written */
 	const char *kind;
 	const char *handler;		/* one of these four, according to kind; names
 								 * are schema-qualified and quoted */
@@ -38,6 +38,10 @@ typedef struct PjProjection
 	Jsonb	   *fold_columns;
 	const char *statement;
 	Datum		targets;		/* text[], the names likewise */
+	bool		resolved;		/* the next two are known; else names count */
+	Oid			owner_oid;
+	Oid		   *target_oids;	/* as many as targets; invalid if missing */
+	int			target_changes;	/* how often targets were changed */
 	const char *key;
 	Datum		event_types;	/* text[], or 0 for all */
 	Datum	   *types;			/* the same, taken apart */
@@ -57,6 +61,7 @@ typedef struct PjProjection
 								 * row */
 	uint64		version;		/* of that row: another one after each change */
 	bool		dormant;		/* it lives in another database */
+	const char *unreadable;		/* what is wrong with the row, or NULL */
 	const char *search_path;
 	Jsonb	   *settings_json;
 	PjSetting  *settings;		/* the same, taken apart */
@@ -89,7 +94,9 @@ extern PjMode pj_mode(const char *name);
 extern bool pj_mode_queues(PjMode mode);
 extern bool pj_projection_wants(const PjProjection *projection,
 								const PjEvent *event);
+extern Oid	pj_projection_role(const PjProjection *projection);
 extern Oid	pj_projection_owner(const PjProjection *projection);
+extern Oid	pj_registry_relid(void);
 extern void pj_run_as_owner(const PjProjection *projection, const char *tenant,
 							void (*body) (void *), void *arg);
 extern void pj_read_as_owner(const PjProjection *projection,

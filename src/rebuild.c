@@ -42,6 +42,7 @@
 #include "model.h"
 #include "offset.h"
 #include "outbox.h"
+#include "problem.h"
 #include "projection.h"
 #include "rebuild.h"
 #include "replay.h"
@@ -227,6 +228,7 @@ rebuild_projection(const char *name, Datum tenant, Datum aggregate)
 	PjContext	saved;
 	int64		applied;
 
+	pj_refuse_problem(projection);
 	pj_clear_check(projection, aggregate != 0);
 	pj_guard_report_writes(projection);
 	pj_wake_at_commit();
@@ -323,6 +325,7 @@ projector_catch_up(PG_FUNCTION_ARGS)
 	pj_require_read_committed("projector_catch_up");
 	pj_refuse_in_user_code("projector_catch_up");
 	projection = lock_alone(name, tenant);
+	pj_refuse_problem(projection);
 	pj_wake_at_commit();
 	pj_enter_internal(&saved);
 	(void) pj_hand_over(&projection->id, 1, pj_tail_wait);

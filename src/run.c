@@ -47,6 +47,7 @@
 #include "model.h"
 #include "offset.h"
 #include "outbox.h"
+#include "problem.h"
 #include "projection.h"
 #include "replay.h"
 #include "run.h"
@@ -382,6 +383,8 @@ pj_run_batch(PjRun *run)
 
 	if (!enter_run(&job))
 		return PJ_RUN_PASSED;
+	if (pj_projection_problem(job.projection) != NULL)
+		return PJ_RUN_WAITS;
 	pj_deadline_begin(0);
 	pj_forget_cancel();
 	error = pj_subtransaction(do_batch_without_hanging, &job, &kept);

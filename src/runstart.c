@@ -17,6 +17,7 @@
 #include "context.h"
 #include "cursor.h"
 #include "lock.h"
+#include "problem.h"
 #include "projection.h"
 #include "replay.h"
 #include "run.h"
@@ -68,6 +69,7 @@ queue_runs(const Order *order, const char *name)
 	PjContext	saved;
 
 	pj_refuse_dormant(projection);
+	pj_refuse_problem(projection);
 	if (order->rebuild)
 		pj_clear_check(projection, false);
 	if (order->rebuild && !order->tenant)

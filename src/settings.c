@@ -149,8 +149,9 @@ pj_pin_settings(void)
 
 /* ---- a projection's own ---- */
 
+/* A value as text, or NULL if it can be none. */
 static const char *
-value_text(const char *name, JsonbValue *value)
+value_text(JsonbValue *value)
 {
 	switch (value->type)
 	{
@@ -161,40 +162,61 @@ value_text(const char *name, JsonbValue *value)
 		case jbvBool:
 			return value->val.boolean ? "on" : "off";
 		default:
-			ereport(ERROR,
-					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					errmsg("setting \"%s\" must be a string, a number, true or false",
-						   name));
+			return NULL;
 	}
 }
 
-/* Turn a JSON object into a list of settings. */
-PjSetting *
-pj_settings_read(Jsonb *json)
+/*
+ * Turn a JSON object into a list of settings, of those that can be read.
+ * Returns what is wrong with it, or NULL.
+ */
+const char *
+pj_settings_read(Jsonb *json, PjSetting **settings)
 {
-	PjSetting  *settings;
+	const char *problem = NULL;
 	JsonbIterator *it;
 	JsonbIteratorToken token;
 	JsonbValue	value;
 	int			n = 0;
 
 	if (!JB_ROOT_IS_OBJECT(json))
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("settings must be a JSON object"),
-				errhint("For example {\"TimeZone\": \"Europe/Berlin\"}."));
-	settings = palloc0(sizeof(PjSetting) * (JB_ROOT_COUNT(json) + 1));
+	{
+		*settings = palloc0(sizeof(PjSetting));
+		return "settings must be a JSON object";
+	}
+	*settings = palloc0(sizeof(PjSetting) * (JB_ROOT_COUNT(json) + 1));
 	it = JsonbIteratorInit(&json->root);
 	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
 	{
+		char	   *name;
+		const char *text;
+
 		if (token != WJB_KEY)
 			continue;
-		settings[n].name = pnstrdup(value.val.string.val,
-									value.val.string.len);
+		name = pnstrdup(value.val.string.val, value.val.string.len);
 		(void) JsonbIteratorNext(&it, &value, true);
-		settings[n].value = value_text(settings[n].name, &value);
-		n++;
+		text = value_text(&value);
+		if (text)
+			(*settings)[n++] = (PjSetting) {name, text};
+		else
+			problem = psprintf("setting \"%s\" must be a string, a number, true or false",
+							   name);
 	}
+	return problem;
+}
+
+/* The same; an error if something is wrong. */
+PjSetting *
+pj_settings_parse(Jsonb *json)
+{
+	PjSetting  *settings;
+	const char *problem = pj_settings_read(json, &settings);
+
+	if (problem)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("%s", problem),
+				errhint("For example {\"TimeZone\": \"Europe/Berlin\"}."));
 	return settings;
 }
 
@@ -238,7 +260,7 @@ pj_settings_problem(const PjSetting *settings)
 		if (is_reserved(settings->name) ||
 			set_config_option(settings->name, settings->value, PGC_USERSET,
 							  PGC_S_SESSION, GUC_ACTION_SAVE, false, DEBUG5,
-							  false) <= 0)
+							  false) == 0)
 			return psprintf("setting \"%s\" cannot be \"%s\" on this server",
 							settings->name, settings->value);
 	return NULL;

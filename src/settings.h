@@ -17,7 +17,8 @@ typedef struct PjSetting
 
 extern void pj_pin_settings(void);
 extern void pj_set_local(const char *name, const char *value);
-extern PjSetting *pj_settings_read(Jsonb *json);
+extern const char *pj_settings_read(Jsonb *json, PjSetting **settings);
+extern PjSetting *pj_settings_parse(Jsonb *json);
 extern void pj_settings_check(const PjSetting *settings);
 extern const char *pj_settings_problem(const PjSetting *settings);
 extern void pj_settings_apply(const PjSetting *settings);

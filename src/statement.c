@@ -148,3 +148,15 @@ pj_int8_array(const int64 *elems, int nelems)
 										   sizeof(int64), FLOAT8PASSBYVAL,
 										   TYPALIGN_DOUBLE));
 }
+
+Datum
+pj_oid_array(const Oid *elems, int nelems)
+{
+	Datum	   *datums = palloc(sizeof(Datum) * Max(nelems, 1));
+
+	for (int i = 0; i < nelems; i++)
+		datums[i] = ObjectIdGetDatum(elems[i]);
+
+	return PointerGetDatum(construct_array(datums, nelems, OIDOID,
+										   sizeof(Oid), true, TYPALIGN_INT));
+}

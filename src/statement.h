@@ -32,5 +32,6 @@ extern Datum pj_result(int row, int column, bool *isnull);
 extern int	pj_result_texts(Datum **texts);
 extern Datum pj_text_array(Datum *elems, int nelems);
 extern Datum pj_int8_array(const int64 *elems, int nelems);
+extern Datum pj_oid_array(const Oid *elems, int nelems);
 
 #endif							/* PJ_STATEMENT_H */

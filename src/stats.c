@@ -10,12 +10,13 @@
 #include "context.h"
 #include "definition.h"
 #include "options.h"
+#include "problem.h"
 #include "projection.h"
-#include "subxact.h"
 
 PG_FUNCTION_INFO_V1(projector_is_status);
 PG_FUNCTION_INFO_V1(projector_is_home);
 PG_FUNCTION_INFO_V1(projector_definition_now);
+PG_FUNCTION_INFO_V1(projector_problem);
 
 /* See the install script. */
 Datum
@@ -48,4 +49,17 @@ projector_definition_now(PG_FUNCTION_ARGS)
 	if (hash == NULL)
 		PG_RETURN_NULL();
 	PG_RETURN_BYTEA_P(hash);
+}
+
+/* See the install script. */
+Datum
+projector_problem(PG_FUNCTION_ARGS)
+{
+	PjProjection *projection = pj_projection_by_id(PG_GETARG_INT32(0));
+	const char *problem = projection && !projection->dormant ?
+		pj_projection_problem(projection) : NULL;
+
+	if (problem == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(problem));
 }

@@ -21,6 +21,7 @@
 #include "failure.h"
 #include "lock.h"
 #include "outbox.h"
+#include "problem.h"
 #include "shadow.h"
 #include "step.h"
 
@@ -285,7 +286,8 @@ pj_step(PjStep *step, const PjBounds *bounds)
 
 	step->busy = false;
 	if (pair->mode == PJ_OFF || pair->paused || pair->run_id != 0 ||
-		pair->state == PJ_STOPPED)
+		pair->state == PJ_STOPPED ||
+		pj_projection_problem(pair->projection) != NULL)
 		return PJ_IDLE;
 	if (pair->mode == PJ_SHADOW)
 		return pj_shadow(pair, limit, bounds->upto) ? PJ_MORE : PJ_IDLE;

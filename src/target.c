@@ -8,6 +8,7 @@
  */
 #include "compat.h"
 
+#include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/catalog.h"
 #include "catalog/namespace.h"
@@ -16,24 +17,18 @@
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/value.h"
+#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/reltrigger.h"
+#include "utils/syscache.h"
 #include "utils/varlena.h"
 
 #include "digest.h"
 #include "target.h"
-
-/* A table's name, qualified and quoted. */
-char *
-pj_target_name(Relation rel)
-{
-	return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
-									  RelationGetRelationName(rel));
-}
 
 static void
 check_relation(Relation rel, Oid owner)
@@ -95,7 +90,7 @@ pj_target_check_storage(Relation rel)
 					   RelationGetRelationName(rel)),
 				errdetail("It would be empty after a crash, while the offsets say that its events have been applied."),
 				errhint("Make it a logged one: ALTER TABLE %s SET LOGGED.",
-						pj_target_name(rel)));
+						pj_target_name(RelationGetRelid(rel))));
 	check_no_deferrable(rel);
 }
 
@@ -230,17 +225,12 @@ parse_table(const char *name)
 	return makeRangeVarFromNameList(pj_parse_name(name, "target table"));
 }
 
-/*
- * Check that a table can be a projection's target, and return its name,
- * qualified and quoted.
- */
-char *
+/* Check that a table can be a projection's target, and return its oid. */
+Oid
 pj_target_check(const char *name, Oid owner, PjTargetNeed need)
 {
 	RangeVar   *rv = parse_table(name);
 	Oid			relid = RangeVarGetRelid(rv, AccessShareLock, true);
-	Relation	rel;
-	char	   *qualified;
 
 	if (!OidIsValid(relid))
 		ereport(ERROR,
@@ -248,12 +238,18 @@ pj_target_check(const char *name, Oid owner, PjTargetNeed need)
 				errmsg("target table \"%s\" does not exist", name),
 				errhint("Create the table first."));
 
-	rel = table_open(relid, NoLock);
-	check_table(rel, owner, need);
-	qualified = pj_target_name(rel);
-	table_close(rel, NoLock);
+	pj_target_recheck(relid, owner, need);
+	return relid;
+}
 
-	return qualified;
+/* The same for a table that is known and locked. */
+void
+pj_target_recheck(Oid relid, Oid owner, PjTargetNeed need)
+{
+	Relation	rel = table_open(relid, NoLock);
+
+	check_table(rel, owner, need);
+	table_close(rel, NoLock);
 }
 
 /* A column's type without its modifier: "character" would mean one of them. */
@@ -264,8 +260,9 @@ column_type(Oid relid, const char *column)
 								-1, FORMAT_TYPE_TYPEMOD_GIVEN);
 }
 
-static char *
-target_name(const PjProjection *projection, int i)
+/* The i'th target's name, as the registry has it. */
+char *
+pj_target_noted_name(const PjProjection *projection, int i)
 {
 	Datum	   *names;
 	int			n;
@@ -285,11 +282,35 @@ refuse_altered(const PjProjection *projection, const char *table)
 			errhint("Restore it, or change the projection with projector_alter."));
 }
 
-/* The table of that name, or invalid. */
+/*
+ * The table of a name that is qualified, as all in the registry are; invalid if
+ * there is none.  Nobody's rights are asked for, and nothing is locked.
+ */
 Oid
-pj_target_relid(const char *name)
+pj_target_by_name(const char *name)
 {
-	return RangeVarGetRelid(parse_table(name), NoLock, true);
+	RangeVar   *rv = parse_table(name);
+	Oid			schema = rv->schemaname ?
+		get_namespace_oid(rv->schemaname, true) : InvalidOid;
+
+	return OidIsValid(schema) ? get_relname_relid(rv->relname, schema) :
+		InvalidOid;
+}
+
+/*
+ * A projection's i'th target, counted from 0; invalid if it is gone.  Nothing
+ * is locked.
+ */
+Oid
+pj_target_find(const PjProjection *projection, int i)
+{
+	Oid			relid;
+
+	if (!projection->resolved)
+		return pj_target_by_name(pj_target_noted_name(projection, i));
+	relid = projection->target_oids[i];
+	return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)) ?
+		relid : InvalidOid;
 }
 
 /* Is a table one of the projection's targets? */
@@ -297,22 +318,33 @@ bool
 pj_target_is(const PjProjection *projection, Oid relid)
 {
 	for (int i = 0; i < pj_target_count(projection); i++)
-		if (pj_target_relid(target_name(projection, i)) == relid)
+		if (pj_target_find(projection, i) == relid)
 			return true;
 	return false;
 }
 
-/* A projection's i'th target, counted from 0; an error if it is gone. */
+/* The same, locked; an error if it is gone. */
 Oid
 pj_target_oid(const PjProjection *projection, int i)
 {
-	char	   *table = target_name(projection, i);
-	Oid			relid = RangeVarGetRelid(parse_table(table), AccessShareLock,
-										 true);
+	Oid			relid = pj_target_find(projection, i);
 
-	if (!OidIsValid(relid))
-		refuse_altered(projection, table);
+	if (OidIsValid(relid))
+		LockRelationOid(relid, AccessShareLock);
+
+	/* with the lock it stays, if it is still there */
+	if (!OidIsValid(relid) ||
+		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)))
+		refuse_altered(projection, pj_target_noted_name(projection, i));
 	return relid;
+}
+
+/* A table's name, qualified and quoted. */
+char *
+pj_target_name(Oid relid)
+{
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
+									  get_rel_name(relid));
 }
 
 /*
@@ -330,6 +362,20 @@ pj_target_count(const PjProjection *projection)
 {
 	return ArrayGetNItems(ARR_NDIM(DatumGetArrayTypeP(projection->targets)),
 						  ARR_DIMS(DatumGetArrayTypeP(projection->targets)));
+}
+
+/* The role that owns a table. */
+Oid
+pj_target_owner(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation %u", relid);
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
+	return owner;
 }
 
 /* The column that identifies a fold's row within its tenant. */
@@ -397,8 +443,8 @@ row_alias(Oid relid)
 char *
 pj_target_checkpoint_query(const PjProjection *projection)
 {
-	char	   *table = target_name(projection, 0);
 	Oid			relid = pj_target_oid(projection, 0);
+	char	   *table = pj_target_name(relid);
 	char	   *key = key_column(relid);
 	char	   *alias = row_alias(relid);
 
@@ -409,20 +455,13 @@ pj_target_checkpoint_query(const PjProjection *projection)
 					of_tenant(relid, alias), is_id(relid, alias, key, 2));
 }
 
-static char *
-qualified_name(Oid relid)
-{
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
-									  get_rel_name(relid));
-}
-
 /* Removes the rows of tenant $1, or of its aggregate $2. */
 char *
 pj_target_delete_query(Oid relid, bool aggregate)
 {
 	char	   *alias = row_alias(relid);
 	char	   *all = psprintf("DELETE FROM %s %s WHERE %s",
-							   qualified_name(relid), alias,
+							   pj_target_name(relid), alias,
 							   of_tenant(relid, alias));
 
 	if (!aggregate)
@@ -520,7 +559,7 @@ pj_target_rows_query(Relation rel, const PjProjection *projection, bool shown,
 					 "NULL::pg_catalog.text",
 					 shown ? psprintf("pg_catalog.to_jsonb(%s)", alias) :
 					 "NULL::pg_catalog.jsonb",
-					 columns_in_place(rel, alias), qualified_name(relid),
+					 columns_in_place(rel, alias), pj_target_name(relid),
 					 alias, of_tenant(relid, alias));
 	if (!one_key)
 		return query;
@@ -540,6 +579,6 @@ pj_target_tenants_query(Oid relid)
 
 	return psprintf("SELECT DISTINCT %s COLLATE pg_catalog.\"C\" FROM %s %s"
 					" WHERE %s.tenant_id IS NOT NULL",
-					text_of(relid, alias, "tenant_id"), qualified_name(relid),
+					text_of(relid, alias, "tenant_id"), pj_target_name(relid),
 					alias, alias);
 }

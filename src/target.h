@@ -21,13 +21,17 @@ typedef enum PjTargetNeed
 	PJ_NEEDS_LOG_FOLD			/* likewise, several aggregates in one row */
 } PjTargetNeed;
 
-extern char *pj_target_check(const char *name, Oid owner, PjTargetNeed need);
+extern Oid	pj_target_check(const char *name, Oid owner, PjTargetNeed need);
+extern void pj_target_recheck(Oid relid, Oid owner, PjTargetNeed need);
+extern Oid	pj_target_by_name(const char *name);
+extern Oid	pj_target_find(const PjProjection *projection, int i);
 extern Oid	pj_target_oid(const PjProjection *projection, int i);
+extern char *pj_target_name(Oid relid);
+extern Oid	pj_target_owner(Oid relid);
+extern char *pj_target_noted_name(const PjProjection *projection, int i);
 extern void pj_target_check_fold(Relation rel, Oid owner, bool several);
 extern void pj_target_check_storage(Relation rel);
 extern bool pj_target_is(const PjProjection *projection, Oid relid);
-extern Oid	pj_target_relid(const char *name);
-extern char *pj_target_name(Relation rel);
 extern int	pj_target_count(const PjProjection *projection);
 extern char *pj_target_key(Relation rel);
 extern char *pj_target_delete_query(Oid relid, bool aggregate);

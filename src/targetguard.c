@@ -70,7 +70,7 @@ pj_guard_install(Oid relid)
 {
 	Relation	rel = table_open(relid, AccessShareLock);
 	bool		guarded = is_guarded(rel);
-	char	   *table = pj_target_name(rel);
+	char	   *table = pj_target_name(relid);
 	PjContext	saved;
 
 	table_close(rel, NoLock);
@@ -103,7 +103,7 @@ pj_guard_remove(Oid relid)
 		return;
 	if (find_guard(rel))
 	{
-		char	   *table = pj_target_name(rel);
+		char	   *table = pj_target_name(relid);
 
 		table_close(rel, NoLock);
 		pj_enter_internal(&saved);

@@ -23,6 +23,7 @@
 #include "context.h"
 #include "cursor.h"
 #include "outbox.h"
+#include "problem.h"
 #include "projection.h"
 #include "source.h"
 #include "statement.h"
@@ -225,6 +226,14 @@ look(Wait *wait)
 	if (sight.applied)
 		return "applied";
 	refuse_idle(wait, &pair);
+	if (pj_projection_problem(projection) != NULL)
+	{
+		ereport(NOTICE,
+				errmsg("projection \"%s\" has stopped: %s", wait->name,
+					   pj_projection_problem(projection)),
+				errhint("Repair the cause, or change the projection with projector_alter; it goes on by itself."));
+		return "blocked";
+	}
 	if (sight.blocked)
 	{
 		tell_blocked(wait, &pair, &sight);

@@ -44,10 +44,12 @@
 #include "delta.h"
 #include "guc.h"
 #include "handover.h"
+#include "identity.h"
 #include "lock.h"
 #include "model.h"
 #include "outbox.h"
 #include "pairs.h"
+#include "problem.h"
 #include "projection.h"
 #include "prune.h"
 #include "run.h"
@@ -548,6 +550,9 @@ do_chores(void)
 			pj_follow_log(ids[i], &all, tail, &room);
 		pj_active_followed(tail);
 	}
+	pj_identities_refresh();
+	if (pj_problems_report())
+		work.rescan = true;
 	pj_runs_settle();
 	pj_deltas_add_up();
 	pj_models_refresh_altered();

@@ -1,5 +1,7 @@
--- The registry.  Functions, tables and roles are kept as text: an oid would
--- not survive a dump, and a regproc column blocks pg_upgrade.
+-- The registry.  Functions are kept as text: an oid would not survive a dump,
+-- and a regproc column blocks pg_upgrade.  Owner and targets are known by oid in
+-- the database that the projection lives in, so that renames are followed and a
+-- new role that takes an old name gets no rights; their names are for dumps.
 CREATE TABLE projector.projections (
     projection_id    integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name             text COLLATE "C" NOT NULL UNIQUE,
@@ -30,6 +32,10 @@ CREATE TABLE projector.projections (
     search_path      text NOT NULL,
     created_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
     paused_at        timestamptz,
+    owner_oid        oid NOT NULL DEFAULT 0,
+    target_oids      oid[] NOT NULL DEFAULT '{}',
+    resolved_in      oid NOT NULL DEFAULT 0,
+    target_changes   integer NOT NULL DEFAULT 0,
     settings         jsonb NOT NULL DEFAULT '{}'
 );
 COMMENT ON TABLE projector.projections IS 'the registered projections';
@@ -45,6 +51,18 @@ COMMENT ON COLUMN projector.projections.home IS
     'the database this projection lives in; elsewhere it is dormant';
 COMMENT ON COLUMN projector.projections.search_path IS
     'the path its code runs with, pinned when it was created';
+COMMENT ON COLUMN projector.projections.owner IS
+    'the owner''s name, refreshed from owner_oid';
+COMMENT ON COLUMN projector.projections.targets IS
+    'the targets'' names, refreshed from target_oids';
+COMMENT ON COLUMN projector.projections.owner_oid IS
+    'the role its code runs as; 0 if there is none of that name';
+COMMENT ON COLUMN projector.projections.target_oids IS
+    'the tables it writes; 0 where there is none of that name';
+COMMENT ON COLUMN projector.projections.resolved_in IS
+    'the oid of this table when the oids were noted: in a restored one the names count';
+COMMENT ON COLUMN projector.projections.target_changes IS
+    'how often its targets were changed, which is part of the definition';
 COMMENT ON COLUMN projector.projections.settings IS
     'settings its code runs with, on top of those that are fixed for all';
 
@@ -54,6 +72,9 @@ LANGUAGE C AS 'MODULE_PATHNAME', 'projector_projections_changed';
 CREATE TRIGGER projections_changed
     AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON projector.projections
     FOR EACH STATEMENT EXECUTE FUNCTION projector.projections_changed();
+-- Whoever writes the registry with session_replication_role = replica changes
+-- what sessions know of it too.
+ALTER TABLE projector.projections ENABLE ALWAYS TRIGGER projections_changed;
 
 -- The last event applied, by projection and aggregate.  Every batch updates
 -- its rows in place: there is room on each page, and no index on anything

@@ -1,5 +1,5 @@
 -- How things are.  The views need no function that writes; who may read them
--- also needs EXECUTE on these two, which ask for what no table says.
+-- also needs EXECUTE on these three, which ask for what no table says.
 
 -- Does a projection that lives in this database say so?  If not, it is a copy.
 CREATE FUNCTION projector.is_home(home text) RETURNS boolean
@@ -7,10 +7,16 @@ LANGUAGE C STABLE STRICT PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'projector_is_home';
 
 -- The hash of a projection's definition as it is now, function and all; null
--- if there is something missing from it.
+-- if the function is missing.
 CREATE FUNCTION projector.definition_now(projection_id integer) RETURNS bytea
 LANGUAGE C STABLE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_definition_now';
+
+-- Why a projection cannot run now: something of it is missing, or its row
+-- cannot be read.  Null if it can.
+CREATE FUNCTION projector.problem(projection_id integer) RETURNS text
+LANGUAGE C STABLE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_problem';
 
 -- Every projection with every tenant of the log, and every one it has been
 -- run for.  Where there is no cursor yet it is as it will be made.
@@ -38,7 +44,8 @@ SELECT p.projection_id, p.name AS projection_name, k.tenant_id, p.kind,
        coalesce(c.dead_count, 0) AS dead_count,
        coalesce(c.batch_count, 0) AS batch_count,
        coalesce(c.apply_time, '0') AS apply_time, c.last_applied_at,
-       coalesce(c.definition_hash, p.definition_hash) AS definition_hash
+       coalesce(c.definition_hash, p.definition_hash) AS definition_hash,
+       projector.problem(p.projection_id) AS problem
 FROM projector.projections p
 CROSS JOIN LATERAL (
     SELECT t.tenant_id FROM t WHERE t.tenant_id IS NOT NULL
@@ -100,6 +107,8 @@ SELECT p.projection_name, p.tenant_id, p.kind, p.mode, p.state,
                         to_char(p.paused_at, 'YYYY-MM-DD HH24:MI:SS TZ'),
                         ': ' || p.pause_reason)
             WHEN p.mode = 'off' THEN 'switched off'
+            WHEN p.problem IS NOT NULL
+            THEN format('cannot run: %s', p.problem)
             WHEN p.state = 'stopped' THEN 'stopped at a dead event'
             WHEN NOT p.handed_over AND p.state <> 'live'
             THEN 'not taken up yet: waits for a worker, and for open transactions that append events'
@@ -114,8 +123,8 @@ SELECT p.projection_name, p.tenant_id, p.kind, p.mode, p.state,
           AND a.query = format('projection "%s", tenant "%s"',
                                p.projection_name, p.tenant_id)) AS worker_pid,
        (p.applied_count > 0 OR d.applied_count > 0)
-           AND projector.definition_now(p.projection_id)
-               IS DISTINCT FROM p.definition_hash AS stale,
+           AND coalesce(projector.definition_now(p.projection_id)
+                        <> p.definition_hash, false) AS stale,
        p.applied_count + d.applied_count AS applied_count,
        p.failed_count + d.failed_count AS failed_count,
        p.dead_count + d.dead_count AS dead_count,

@@ -115,6 +115,12 @@ AS $$
                format('SELECT projector_set_mode(%L, ''async'', %L)', b.projection_name, b.tenant_id)
         FROM behind b WHERE b.mode = 'off'
         UNION ALL
+        SELECT b.projection_id, b.tenant_id, 'cannot run', q.problem, NULL, NULL,
+               'repair the cause, or change it with projector_alter; it goes on by itself'
+        FROM behind b
+        CROSS JOIN LATERAL (SELECT projector.problem(b.projection_id) AS problem) q
+        WHERE b.mode <> 'off' AND q.problem IS NOT NULL
+        UNION ALL
         SELECT b.projection_id, b.tenant_id, 'shadow', 'events are tried and not applied', NULL, NULL,
                format('SELECT projector_set_mode(%L, ''async'', %L)', b.projection_name, b.tenant_id)
         FROM behind b WHERE b.mode = 'shadow'

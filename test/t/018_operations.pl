@@ -146,6 +146,21 @@ is(sql('SELECT blocker, remedy FROM projector_blockers()'), 'no worker|SELECT pr
 like(page('A worker is absent'), qr/projector launcher/s, 'who is there, and the settings');
 like(page('A worker is absent'), qr/^[12]\n\d+$/, 'one comes, or it is done here');
 is(sql("SELECT $wait 5, '60 s')"), 'applied', 'the event is applied');
+
+# ---- what is missing, and owners ----
+
+sql(q{UPDATE projector.projections SET options = options || '{"colour": "red"}' WHERE name = 'inventory.stock'});
+is(page('A projection cannot run'), 'inventory.stock|cannot run: unknown option "colour"', 'a projection that cannot run says why');
+page('A projection cannot run');
+is(sql(q{SELECT DISTINCT why FROM projector.status WHERE projection_name = 'inventory.stock'}), '', 'it can again');
+sql(q{CREATE ROLE old_owner; CREATE ROLE new_owner; ALTER TABLE stock OWNER TO old_owner; GRANT SELECT ON bad TO old_owner, new_owner});
+sql(q{SELECT projector_alter('inventory.stock', '{"owner": "old_owner"}')});
+sql(q{SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 1}')});
+is(sql("SELECT $wait 6, '60 s')"), 'applied', 'it runs as a role of its own');
+like(page('A role that owns projections goes away'), qr/inventory.stock/, 'its projections are given away');
+sql(q{SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 1}')});
+is(sql("SELECT $wait 7, '60 s')"), 'applied', 'and go on as the new owner');
+is(sql(q{SELECT owner FROM projector.projections WHERE name = 'inventory.stock'}), 'new_owner', 'whose name is noted');
 is(join(', ', map { "$_: " . @{ $page{$_} } . ' left' } grep { @{ $page{$_} } } sort keys %page), '', 'every statement of the page has been run');
 note("$run blocks of statements");
 $node->stop;

@@ -1,0 +1,112 @@
+-- What would break a live projection is refused with its name; what does not is
+-- done, and who means it switches the guard off.
+\pset format unaligned
+\pset tuples_only on
+\set SHOW_CONTEXT never
+CREATE EXTENSION projector;
+CREATE SCHEMA shop;
+CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    detail text;
+    hint text;
+BEGIN
+    EXECUTE command;
+    RETURN 'ok';
+EXCEPTION WHEN others THEN
+    GET STACKED DIAGNOSTICS detail = pg_exception_detail, hint = pg_exception_hint;
+    RETURN concat_ws(E'\n  ', sqlstate || ': ' || sqlerrm, nullif(detail, ''), nullif(hint, ''));
+END $$;
+CREATE TYPE shop.mood AS ENUM ('fine', 'bad');
+CREATE TABLE shop.stock (tenant_id text, id text, n int NOT NULL DEFAULT 0, m int, other int, mood shop.mood, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
+CREATE TABLE shop.sums (tenant_id text, total int, spare int);
+CREATE TABLE shop.notes (tenant_id text, note text, spare int);
+CREATE FUNCTION shop.note(e projector.event) RETURNS void LANGUAGE sql AS 'INSERT INTO shop.notes VALUES (e.tenant_id, e.event_type)';
+SELECT projector_create('stock', fold_columns => '{"n": "s.n + 1", "m": "s.other", "mood": "''fine''"}', targets => '{shop.stock}');
+SELECT projector_create('sums', statement => 'INSERT INTO shop.sums (tenant_id, total) SELECT tenant_id, 1 FROM batch', targets => '{shop.sums}');
+SELECT projector_create('notes', handler => 'shop.note', targets => '{shop.notes}');
+
+-- dropped
+SELECT try('DROP TABLE shop.stock');
+SELECT try('DROP TABLE shop.notes, shop.sums');
+SELECT try('DROP SCHEMA shop CASCADE');
+-- columns: named in the definition, read by an expression, used by a statement
+SELECT c, try(format('ALTER TABLE shop.stock DROP %I', c)) FROM unnest('{tenant_id,id,n,m,other,mood,last_event_id,last_event_version}'::text[]) c;
+SELECT try('DROP TYPE shop.mood CASCADE');
+SELECT try('ALTER TABLE shop.sums DROP total');
+SELECT try('ALTER TABLE shop.sums RENAME total TO sum');
+SELECT try('ALTER TABLE shop.notes DROP tenant_id');
+SELECT try('ALTER TABLE shop.notes RENAME tenant_id TO t');
+SELECT try('ALTER TABLE shop.sums DROP spare');
+SELECT try('ALTER TABLE shop.notes DROP spare');
+-- altered into what no target can be
+SELECT try('ALTER TABLE shop.stock SET UNLOGGED');
+SELECT try('ALTER TABLE shop.notes SET UNLOGGED');
+SELECT try('ALTER TABLE shop.stock DROP CONSTRAINT stock_pkey');
+SELECT try('ALTER TABLE shop.stock ALTER last_event_version TYPE int');
+SELECT try('ALTER TABLE shop.stock ALTER n DROP DEFAULT, ALTER n TYPE date USING current_date');
+SELECT try('ALTER TABLE shop.stock ADD UNIQUE (m) DEFERRABLE INITIALLY DEFERRED');
+-- harmless
+SELECT try('ALTER TABLE shop.stock ADD extra int, ALTER n TYPE bigint');
+SELECT try('ALTER TABLE shop.stock RENAME id TO name');
+SELECT try('ALTER TABLE shop.stock RENAME TO pile');
+SELECT try('CREATE TABLE elsewhere (a int); ALTER TABLE elsewhere DROP a; DROP TABLE elsewhere');
+SELECT projector_append('acme', 'a', 'E', '{}');
+SELECT projector_drain();
+SELECT name, n FROM shop.pile;
+-- a function can be dropped at any time
+SELECT try('DROP FUNCTION shop.note');
+SELECT projector_append('acme', 'a', 'E', '{}');
+SELECT projector_drain();
+CREATE FUNCTION shop.note(e projector.event) RETURNS void LANGUAGE sql AS 'INSERT INTO shop.notes VALUES (e.tenant_id, e.event_type)';
+SELECT projector_drain();
+SELECT count(*) FROM shop.notes;
+SELECT count(*) FROM projector.failures;
+-- what a projection does no longer write, or was dropped with, is free
+SELECT projector_drop('notes');
+SELECT try('DROP TABLE shop.notes');
+-- what has been restored elsewhere is dormant
+UPDATE projector.projections SET home = 'elsewhere' WHERE name = 'sums';
+SELECT try('DROP TABLE shop.sums');
+SELECT projector_drop('sums');
+-- the settings of a script made by pg_dump
+BEGIN;
+SET LOCAL check_function_bodies = off;
+SET LOCAL row_security = off;
+SELECT try('DROP TABLE shop.pile');
+ROLLBACK;
+-- anybody may switch it off
+CREATE ROLE regress_guarded;
+GRANT ALL ON SCHEMA shop TO regress_guarded;
+ALTER TABLE shop.pile OWNER TO regress_guarded;
+SET ROLE regress_guarded;
+SELECT try('DROP TABLE shop.pile');
+SET projector.guard_ddl = off;
+SELECT try('DROP TABLE shop.pile');
+RESET projector.guard_ddl;
+RESET ROLE;
+SELECT DISTINCT projection_name, why FROM projector.status;
+SELECT projector_drop('stock');
+-- its functions are of no other use
+SELECT projector.guard_drop();
+
+-- the extension and the schema go, with projections alive
+DROP FUNCTION shop.note;
+CREATE TABLE shop.stock (tenant_id text, id text, n int NOT NULL DEFAULT 0, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
+SELECT projector_create('stock', fold_columns => '{"n": "s.n + 1"}', targets => '{shop.stock}');
+SELECT evtname, evtenabled FROM pg_event_trigger ORDER BY 1;
+SET client_min_messages = warning;
+BEGIN;
+DROP EXTENSION projector;
+SELECT count(*) FROM pg_event_trigger;
+DROP TABLE shop.stock;
+ROLLBACK;
+DROP EXTENSION projector CASCADE;
+DROP SCHEMA shop CASCADE;
+CREATE SCHEMA ext;
+CREATE EXTENSION projector SCHEMA ext;
+CREATE TABLE ext.stock (tenant_id text, id text, n int NOT NULL DEFAULT 0, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
+SELECT ext.projector_create('stock', fold_columns => '{"n": "s.n + 1"}', targets => '{ext.stock}');
+DROP SCHEMA ext CASCADE;
+DROP ROLE regress_guarded;
+DROP FUNCTION try(text);
+RESET client_min_messages;

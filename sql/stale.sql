@@ -1,0 +1,68 @@
+-- When is a read model stale, who may ask, and what asking does not do.
+\pset format unaligned
+\pset tuples_only on
+\set SHOW_CONTEXT never
+CREATE EXTENSION projector;
+CREATE SCHEMA hidden;
+CREATE TABLE hidden.stock (tenant_id text, id text, n int NOT NULL DEFAULT 0, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
+CREATE TABLE hidden.other (LIKE hidden.stock INCLUDING ALL);
+CREATE TABLE hidden.third (LIKE hidden.stock INCLUDING ALL);
+CREATE FUNCTION hidden.fold(s hidden.stock, e projector.event) RETURNS hidden.stock IMMUTABLE LANGUAGE sql AS
+    'SELECT e.tenant_id, e.aggregate_id, coalesce(s.n, 0) + 1, NULL::uuid, NULL::bigint';
+CREATE FUNCTION hidden.note(e projector.event) RETURNS void LANGUAGE sql AS '';
+SELECT projector_create('stock', fold => 'hidden.fold', targets => '{hidden.stock}');
+SELECT projector_create('notes', handler => 'hidden.note', targets => '{hidden.other}');
+SELECT projector_append('acme', 'a', 'E', '{}');
+SELECT projector_drain();
+CREATE VIEW stale AS SELECT projection_name, stale FROM projector.status ORDER BY 1;
+TABLE stale;
+
+-- a reader who may not look into the schema sees the same
+CREATE ROLE regress_reader;
+GRANT USAGE ON SCHEMA projector TO regress_reader;
+GRANT SELECT ON projector.status TO regress_reader;
+GRANT EXECUTE ON FUNCTION projector.is_home, projector.definition_now, projector.problem TO regress_reader;
+SET ROLE regress_reader;
+SELECT projection_name, stale, why FROM projector.status ORDER BY 1;
+RESET ROLE;
+
+-- other targets: what they have was not made by this definition
+SELECT projector_alter('notes', '{"targets": ["hidden.third"]}');
+TABLE stale;
+-- back again: what came meanwhile went elsewhere
+SELECT projector_alter('notes', '{"targets": ["hidden.other"]}');
+TABLE stale;
+SELECT projector_rebuild('notes');
+TABLE stale;
+-- the same ones, or their names, are no change
+SELECT projector_alter('notes', '{"targets": ["hidden.other"]}');
+ALTER TABLE hidden.other RENAME TO another;
+SELECT projector_pause('notes'), projector_resume('notes');
+TABLE stale;
+-- a body is
+CREATE OR REPLACE FUNCTION hidden.fold(s hidden.stock, e projector.event) RETURNS hidden.stock IMMUTABLE LANGUAGE sql AS
+    'SELECT e.tenant_id, e.aggregate_id, coalesce(s.n, 0) + 2, NULL::uuid, NULL::bigint';
+TABLE stale;
+-- a rebuild notes what it was made with
+SELECT projector_rebuild('stock', 'acme');
+TABLE stale;
+SELECT count(*) FROM projector.projection_cursors WHERE definition_hash IS NULL;
+
+-- the registry is changed with triggers switched off: sessions learn of it
+SELECT projector_set_mode('stock', 'inline');
+SELECT projector_append('acme', 'a', 'E', '{}');
+SELECT n FROM hidden.stock;
+SET session_replication_role = replica;
+UPDATE projector.projections SET mode = 'off' WHERE name = 'stock';
+RESET session_replication_role;
+SELECT projector_append('acme', 'a', 'E', '{}');
+SELECT n FROM hidden.stock;
+SELECT tgname, tgenabled FROM pg_trigger WHERE tgrelid = 'projector.projections'::regclass AND NOT tgisinternal;
+
+\pset format aligned
+\pset tuples_only off
+SET client_min_messages = warning;
+DROP EXTENSION projector CASCADE;
+DROP SCHEMA hidden CASCADE;
+DROP ROLE regress_reader;
+RESET client_min_messages;

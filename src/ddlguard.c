@@ -1,0 +1,265 @@
+/*
+ * ddlguard.c
+ *	  Event triggers that refuse to break a live projection: dropping one of its
+ *	  targets or a column it uses, and altering a target into what no target
+ *	  can be.
+ *
+ * They are to stop mistakes, not people: projector.guard_ddl = off is for
+ * whoever means it.  A projection whose target is gone stops and says so.
+ * Functions can always be dropped: migrations drop them and create them again.
+ *
+ * The guard does nothing for projections that are dormant, in a binary upgrade,
+ * and in a script made by pg_dump, which with --clean drops the tables before
+ * the extension.  Such a script is known by its settings: it switches off both
+ * check_function_bodies and row_security.  If the extension is dropped the
+ * triggers are gone before they could act.
+ */
+#include "compat.h"
+
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "commands/event_trigger.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/rls.h"
+#include "utils/syscache.h"
+
+#include "context.h"
+#include "definition.h"
+#include "guc.h"
+#include "projection.h"
+#include "statement.h"
+#include "subxact.h"
+#include "target.h"
+
+PG_FUNCTION_INFO_V1(projector_guard_drop);
+PG_FUNCTION_INFO_V1(projector_guard_alter);
+
+/* What has been dropped of the tables $1: a column, or null for the table. */
+static PjStatement select_dropped = {
+	.sql = "SELECT objid, CASE WHEN objsubid > 0"
+	" THEN address_names[cardinality(address_names)] END,"
+	" object_identity FROM pg_event_trigger_dropped_objects()"
+	" WHERE classid = 'pg_class'::regclass AND objid = ANY ($1)",
+	.expect = SPI_OK_SELECT,
+	.nargs = 1,
+	.argtypes = {OIDARRAYOID},
+};
+
+static PjStatement select_altered = {
+	.sql = "SELECT DISTINCT objid FROM pg_event_trigger_ddl_commands()"
+	" WHERE classid = 'pg_class'::regclass AND objid = ANY ($1)",
+	.expect = SPI_OK_SELECT,
+	.nargs = 1,
+	.argtypes = {OIDARRAYOID},
+};
+
+/* A change of a target. */
+typedef struct Change
+{
+	Oid			relid;
+	char	   *column;			/* dropped, or NULL */
+	char	   *identity;		/* of what was dropped */
+	bool		gone;			/* the table itself was dropped */
+} Change;
+
+static const char guard_off[] =
+"To do it nevertheless, SET projector.guard_ddl = off.";
+
+static bool
+is_inert(void)
+{
+	return !pj_guard_ddl || IsBinaryUpgrade ||
+		(!check_function_bodies && !row_security);
+}
+
+static bool
+is_guarded(const PjProjection *projection)
+{
+	return !projection->dormant && projection->resolved;
+}
+
+/* The targets of all projections that live here. */
+static Datum
+guarded_targets(int *n)
+{
+	PjProjection *projections;
+	int			nprojections = pj_projections(&projections);
+	int			room = 0;
+	Oid		   *oids;
+
+	for (int i = 0; i < nprojections; i++)
+		room += pj_target_count(&projections[i]);
+	oids = palloc(sizeof(Oid) * Max(room, 1));
+	*n = 0;
+	for (int i = 0; i < nprojections; i++)
+		for (int t = 0; is_guarded(&projections[i]) &&
+			 t < pj_target_count(&projections[i]); t++)
+			oids[(*n)++] = projections[i].target_oids[t];
+	return pj_oid_array(oids, *n);
+}
+
+/* Which targets does the command concern? */
+static int
+read_changes(PjStatement *stmt, Change **changes)
+{
+	Datum		values[1];
+	int			n;
+	bool		isnull;
+
+	values[0] = guarded_targets(&n);
+	if (n == 0)
+		return 0;
+	n = pj_execute(stmt, values, NULL);
+	*changes = palloc0(sizeof(Change) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		Change	   *change = &(*changes)[i];
+		Datum		value;
+
+		change->relid = DatumGetObjectId(pj_result(i, 1, &isnull));
+		if (stmt != &select_dropped)
+			continue;
+		value = pj_result(i, 2, &isnull);
+		change->gone = isnull;
+		if (!isnull)
+			change->column = TextDatumGetCString(value);
+		change->identity = TextDatumGetCString(pj_result(i, 3, &isnull));
+	}
+	return n;
+}
+
+/* ---- judging ---- */
+
+/* Is it a column that the projection is known to use? */
+static bool
+uses_column(const PjProjection *projection, int target, const char *column)
+{
+	static const char *const stamps[] = {"last_event_id", "last_event_version",
+	"last_log_seq"};
+	bool		stamped = target == 0 &&
+	(pj_is_fold(projection->kind) ||
+	 strcmp(projection->options.checkpoint, "check") == 0);
+	JsonbValue	value;
+
+	if (strcmp(column, "tenant_id") == 0)
+		return true;
+	for (int i = 0; stamped && i < lengthof(stamps); i++)
+		if (strcmp(column, stamps[i]) == 0 &&
+			(i < 2 || !pj_key_is_aggregate(projection->key)))
+			return true;
+	return projection->fold_columns &&
+		pj_json_member(projection->fold_columns, column, &value);
+}
+
+static void
+refuse_drop(const PjProjection *projection, const Change *change)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
+			errmsg("cannot drop %s %s because projection \"%s\" uses it",
+				   change->gone ? "table" : "column", change->identity,
+				   projection->name),
+			errhint("Drop the projection with projector_drop('%s'), or change it with projector_alter, first. %s",
+					projection->name, guard_off));
+}
+
+/* A projection and the number of the target to check. */
+typedef struct Recheck
+{
+	const PjProjection *projection;
+	int			target;
+} Recheck;
+
+static bool
+recheck(void *arg)
+{
+	Recheck    *what = arg;
+
+	pj_definition_recheck(what->projection, what->target);
+	return true;
+}
+
+/* Can the table, as it is now, be that target, whoever owns it? */
+static void
+check_change(const PjProjection *projection, const Change *change, int target)
+{
+	Recheck		what = {projection, target};
+	ErrorData  *error;
+	bool		kept;
+
+	if (projection->unreadable || !OidIsValid(pj_projection_role(projection)))
+		return;
+	error = pj_subtransaction(recheck, &what, &kept);
+	if (error == NULL)
+		return;
+	if (ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION)
+		ReThrowError(error);
+	ereport(ERROR,
+			errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
+			errmsg("cannot alter table %s because projection \"%s\" could not use it any more",
+				   pj_target_name(change->relid), projection->name),
+			errdetail_internal("%s", error->message),
+			errhint("Change the projection with projector_alter, or drop it, first. %s",
+					guard_off));
+}
+
+/* Judge a change by all projections that write the table. */
+static void
+judge_change(const Change *change)
+{
+	PjProjection *projections;
+	int			n = pj_projections(&projections);
+
+	for (int i = 0; i < n; i++)
+		for (int t = 0; is_guarded(&projections[i]) &&
+			 t < pj_target_count(&projections[i]); t++)
+		{
+			if (projections[i].target_oids[t] != change->relid)
+				continue;
+			if (change->gone ||
+				(change->column &&
+				 uses_column(&projections[i], t, change->column)))
+				refuse_drop(&projections[i], change);
+			check_change(&projections[i], change, t);
+		}
+}
+
+static void
+judge(FunctionCallInfo fcinfo, PjStatement *stmt)
+{
+	Change	   *changes;
+	int			n;
+	PjContext	saved;
+
+	if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
+		ereport(ERROR,
+				errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
+				errmsg("not called as an event trigger"));
+	if (is_inert())
+		return;
+	pj_enter_internal(&saved);
+	n = read_changes(stmt, &changes);
+	for (int i = 0; i < n; i++)
+		judge_change(&changes[i]);
+	pj_leave_internal(&saved);
+}
+
+/* See the install script. */
+Datum
+projector_guard_drop(PG_FUNCTION_ARGS)
+{
+	judge(fcinfo, &select_dropped);
+	PG_RETURN_NULL();
+}
+
+/* See the install script. */
+Datum
+projector_guard_alter(PG_FUNCTION_ARGS)
+{
+	judge(fcinfo, &select_altered);
+	PG_RETURN_NULL();
+}

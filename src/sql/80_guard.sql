@@ -1,0 +1,16 @@
+-- Refuse to drop a live projection's target or a column it uses, and to alter
+-- a target into what no target can be.  Switched off by projector.guard_ddl.
+-- Tables: projections (read).
+CREATE FUNCTION projector.guard_drop() RETURNS event_trigger
+LANGUAGE C AS 'MODULE_PATHNAME', 'projector_guard_drop';
+CREATE FUNCTION projector.guard_alter() RETURNS event_trigger
+LANGUAGE C AS 'MODULE_PATHNAME', 'projector_guard_alter';
+
+CREATE EVENT TRIGGER projector_guard_drop ON sql_drop
+    WHEN TAG IN ('DROP TABLE', 'ALTER TABLE', 'DROP SCHEMA', 'DROP OWNED',
+                 'DROP TYPE', 'DROP DOMAIN', 'DROP COLLATION', 'DROP EXTENSION',
+                 'ALTER TYPE')
+    EXECUTE FUNCTION projector.guard_drop();
+CREATE EVENT TRIGGER projector_guard_alter ON ddl_command_end
+    WHEN TAG IN ('ALTER TABLE')
+    EXECUTE FUNCTION projector.guard_alter();
