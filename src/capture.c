@@ -17,7 +17,6 @@
 #include "compat.h"
 
 #include "access/xact.h"
-#include "commands/trigger.h"
 #include "executor/tuptable.h"
 #include "storage/lockdefs.h"
 #include "utils/builtins.h"
@@ -33,6 +32,7 @@
 #include "outbox.h"
 #include "projection.h"
 #include "source.h"
+#include "trigger.h"
 #include "wakeup.h"
 
 PG_FUNCTION_INFO_V1(projector_events_capture);
@@ -331,15 +331,18 @@ next_row(Tuplestorestate *rows, TupleTableSlot *slot, MemoryContext context)
 Datum
 projector_events_capture(PG_FUNCTION_ARGS)
 {
-	TriggerData *trigdata = (TriggerData *) fcinfo->context;
+	TriggerData *trigdata = pj_trigger_data(fcinfo, "events_capture",
+											pj_source_table(),
+											PJ_AFTER_STATEMENT,
+											TRIGGER_EVENT_INSERT);
 	MemoryContext context,
 				caller;
 	TupleTableSlot *slot;
 	PjEvent    *events;
 	bool		more = true;
 
-	if (!CALLED_AS_TRIGGER(fcinfo) || trigdata->tg_newtable == NULL)
-		elog(ERROR, "events_capture: not called as a trigger with a transition table");
+	if (trigdata->tg_newtable == NULL)
+		elog(ERROR, "events_capture: called without a transition table");
 
 	context = AllocSetContextCreate(CurrentMemoryContext, "projector capture",
 									ALLOCSET_DEFAULT_SIZES);

@@ -24,5 +24,7 @@
 #define ERRCODE_PJ_EVENT_MISSING		MAKE_SQLSTATE('P','J','0','0','7')
 /* a handler did not stamp the row it wrote */
 #define ERRCODE_PJ_CHECKPOINT			MAKE_SQLSTATE('P','J','0','0','8')
+/* worker or server have ended while the event was being applied */
+#define ERRCODE_PJ_SUSPECT				MAKE_SQLSTATE('P','J','0','1','0')
 
 #endif							/* PJ_ERRCODES_H */

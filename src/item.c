@@ -23,6 +23,7 @@
 #include "cursor.h"
 #include "failure.h"
 #include "guc.h"
+#include "item.h"
 #include "lock.h"
 #include "offset.h"
 #include "outbox.h"
@@ -47,6 +48,7 @@ typedef struct QueuedEvent
 	PjPair		pair;
 	Datum		aggregate;
 	int64		sequence;
+	bool		counted;		/* the attempt has been counted already */
 	PjContext	saved;
 } QueuedEvent;
 
@@ -149,7 +151,7 @@ retry_in_log_order(QueuedEvent *item, int64 log_seq)
 {
 	PjStep		step = {.pair = item->pair,.moved = true};
 	PjBounds	bounds = {.limit = PG_INT32_MAX,.tail = log_seq,
-	.retry = log_seq};
+	.retry = log_seq,.counted = item->counted};
 	bool		failed;
 
 	/* what is not settled has to wait too */
@@ -189,6 +191,7 @@ retry_item(QueuedEvent *item)
 		.nranges = 1,
 		.claims = &claim,
 		.nclaims = 1,
+		.counted = item->counted,
 	};
 	PjCounts	counts = {0};
 
@@ -214,11 +217,25 @@ retry_item(QueuedEvent *item)
 	return item_offset(item) >= item->sequence ? "applied" : "held";
 }
 
+/*
+ * Apply the event that a step has announced.  The caller has entered the pair,
+ * and our own context.
+ */
+void
+pj_item_apply_announced(const PjStep *step)
+{
+	QueuedEvent item = {.pair = step->pair,
+		.aggregate = step->announced_aggregate,
+	.sequence = step->announced_sequence,.counted = true};
+
+	(void) retry_item(&item);
+}
+
 /* See the install script. */
 Datum
 projector_retry(PG_FUNCTION_ARGS)
 {
-	QueuedEvent item;
+	QueuedEvent item = {0};
 	const char *result;
 
 	enter_item(fcinfo, "projector_retry", ShareLock, &item);
@@ -268,7 +285,7 @@ requeue_item(PjPair *pair, const PjEvent *event)
 Datum
 projector_requeue(PG_FUNCTION_ARGS)
 {
-	QueuedEvent item;
+	QueuedEvent item = {0};
 	PjClaim		claim;
 	bool		done = false;
 
@@ -369,7 +386,7 @@ projector_skip(PG_FUNCTION_ARGS)
 {
 	Datum		reason = pj_required_text(fcinfo, 4, "reason");
 	char	   *who = GetUserNameFromId(GetUserId(), false);
-	QueuedEvent item;
+	QueuedEvent item = {0};
 	PjEvent    *event;
 	bool		done;
 
@@ -390,7 +407,7 @@ projector_skip(PG_FUNCTION_ARGS)
 Datum
 projector_unskip(PG_FUNCTION_ARGS)
 {
-	QueuedEvent item;
+	QueuedEvent item = {0};
 	PjEvent    *event;
 	bool		passed;
 	bool		done;

@@ -117,6 +117,20 @@ pj_lock_driver(int32 projection_id, Datum tenant, bool wait)
 	return acquire(&tag, ExclusiveLock, wait);
 }
 
+/* Is nobody else at work on the pair, because we have the locks for it? */
+bool
+pj_driver_is_locked(int32 projection_id, Datum tenant)
+{
+	LOCKTAG		driver,
+				projection;
+
+	set_pair_tag(&driver, projection_id, tenant, CLASS_DRIVER);
+	SET_LOCKTAG_ADVISORY(projection, MyDatabaseId, projection_id, 0,
+						 CLASS_PROJECTION);
+	return LockHeldByMe(&driver, ExclusiveLock) ||
+		LockHeldByMe(&projection, ExclusiveLock);
+}
+
 /*
  * Does somebody want to drop, rename or copy a database?  Connecting to it
  * takes a lock that such commands conflict with.

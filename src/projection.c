@@ -16,7 +16,6 @@
 #include "access/htup_details.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "commands/trigger.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/array.h"
@@ -32,6 +31,7 @@
 #include "lock.h"
 #include "projection.h"
 #include "statement.h"
+#include "trigger.h"
 #include "waiters.h"
 
 PG_FUNCTION_INFO_V1(projector_projections_changed);
@@ -120,10 +120,10 @@ registry_changed(Datum arg, Oid relid)
 Datum
 projector_projections_changed(PG_FUNCTION_ARGS)
 {
-	TriggerData *trigdata = (TriggerData *) fcinfo->context;
+	TriggerData *trigdata = pj_trigger_data(fcinfo, "projections_changed",
+											&projections_table,
+											PJ_AFTER_STATEMENT, PJ_ANY_EVENT);
 
-	if (!CALLED_AS_TRIGGER(fcinfo))
-		elog(ERROR, "projections_changed: not called as a trigger");
 	CacheInvalidateRelcache(trigdata->tg_relation);
 	return PointerGetDatum(NULL);
 }

@@ -11,7 +11,6 @@
  */
 #include "compat.h"
 
-#include "commands/trigger.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
@@ -29,6 +28,7 @@
 #include "source.h"
 #include "sourcetable.h"
 #include "statement.h"
+#include "trigger.h"
 
 PG_FUNCTION_INFO_V1(projector_events_before_insert);
 PG_FUNCTION_INFO_V1(projector_events_append_only);
@@ -336,12 +336,12 @@ check_may_append(void)
 Datum
 projector_events_before_insert(PG_FUNCTION_ARGS)
 {
-	TriggerData *trigdata = (TriggerData *) fcinfo->context;
+	TriggerData *trigdata = pj_trigger_data(fcinfo, "events_before_insert",
+											&pj_events_table, PJ_BEFORE_ROW,
+											TRIGGER_EVENT_INSERT);
 	Datum	   *columns;
 	bool	   *nulls;
 
-	if (!CALLED_AS_TRIGGER(fcinfo))
-		elog(ERROR, "events_before_insert: not called as a trigger");
 	check_may_append();
 
 	pj_deform(trigdata->tg_trigtuple, RelationGetDescr(trigdata->tg_relation),
@@ -376,6 +376,8 @@ projector_events_before_insert(PG_FUNCTION_ARGS)
 Datum
 projector_events_append_only(PG_FUNCTION_ARGS)
 {
+	(void) pj_trigger_data(fcinfo, "events_append_only", &pj_events_table,
+						   PJ_BEFORE_STATEMENT, PJ_ANY_EVENT);
 	ereport(ERROR,
 			errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			errmsg("events are append-only"),
