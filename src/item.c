@@ -42,6 +42,9 @@ PG_FUNCTION_INFO_V1(projector_skip);
 PG_FUNCTION_INFO_V1(projector_unskip);
 PG_FUNCTION_INFO_V1(projector_note);
 
+/* The locks of so many pairs of a projection are taken one by one. */
+#define MAX_LOCKED_PAIRS	64
+
 /* An event of a pair, as the functions' first four arguments name it. */
 typedef struct QueuedEvent
 {
@@ -301,7 +304,10 @@ projector_requeue(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(done);
 }
 
-/* The projections that the caller may look after: all, or the one named. */
+/*
+ * The projections that the caller may look after: all, or the one named.  How
+ * they are to be locked is not known yet.
+ */
 static int
 own_projections(Datum name, int32 **ids)
 {
@@ -312,13 +318,82 @@ own_projections(Datum name, int32 **ids)
 	*ids = palloc(sizeof(int32) * Max(n, 1));
 	if (name)
 	{
-		(*ids)[0] = pj_projection_own(TextDatumGetCString(name), ShareLock)->id;
+		PjProjection *projection = pj_projection_find(TextDatumGetCString(name));
+
+		pj_projection_check_own(projection);
+		(*ids)[0] = projection->id;
 		return 1;
 	}
 	for (int i = 0; i < n; i++)
 		if (!projections[i].dormant && pj_projection_is_own(&projections[i]))
 			(*ids)[count++] = projections[i].id;
 	return count;
+}
+
+/* A pair that has dead events. */
+typedef struct DeadPair
+{
+	int32		projection_id;
+	Datum		tenant;
+} DeadPair;
+
+static int
+compare_pairs(const void *a, const void *b)
+{
+	const DeadPair *one = a;
+	const DeadPair *other = b;
+
+	if (one->projection_id != other->projection_id)
+		return one->projection_id < other->projection_id ? -1 : 1;
+	return pj_text_compare(one->tenant, other->tenant);
+}
+
+/* The pairs of the events, in the order in which they are locked. */
+static int
+pairs_of(const int32 *ids, PjClaim *claims, int n, DeadPair **pairs)
+{
+	int			count = 0;
+
+	*pairs = palloc(sizeof(DeadPair) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		(*pairs)[i].projection_id = ids[i];
+		(*pairs)[i].tenant = pj_event_tenant(&claims[i].event);
+	}
+	qsort(*pairs, n, sizeof(DeadPair), compare_pairs);
+	for (int i = 0; i < n; i++)
+		if (i == 0 || compare_pairs(&(*pairs)[i], &(*pairs)[count - 1]) != 0)
+			(*pairs)[count++] = (*pairs)[i];
+	return count;
+}
+
+/*
+ * Take the locks of the pairs.  The lock table is small: of a projection with
+ * many pairs its own lock is taken, exclusively, which stands for all of them.
+ */
+static void
+lock_dead_pairs(const DeadPair *pairs, int n)
+{
+	int			hi;
+
+	for (int lo = 0; lo < n; lo = hi)
+	{
+		int32		id = pairs[lo].projection_id;
+
+		for (hi = lo; hi < n && pairs[hi].projection_id == id; hi++)
+			;
+		if (hi - lo > MAX_LOCKED_PAIRS)
+		{
+			pj_lock_projection(id, ExclusiveLock, true);
+			continue;
+		}
+		pj_lock_projection(id, ShareLock, true);
+		for (int i = lo; i < hi; i++)
+		{
+			pj_lock_pair(id, pairs[i].tenant, ShareLock, true);
+			pj_lock_driver(id, pairs[i].tenant, true);
+		}
+	}
 }
 
 /* See the install script. */
@@ -332,8 +407,10 @@ projector_requeue_dead(PG_FUNCTION_ARGS)
 	int32	   *projection_ids,
 			   *ids;
 	PjClaim    *claims;
+	DeadPair   *pairs;
 	PjContext	saved;
-	int			n;
+	int			n,
+				npairs;
 
 	pj_require_read_committed("projector_requeue_dead");
 	pj_refuse_in_user_code("projector_requeue_dead");
@@ -347,6 +424,8 @@ projector_requeue_dead(PG_FUNCTION_ARGS)
 
 	pj_enter_internal(&saved);
 	n = pj_outbox_dead(projection_ids, n, tenant, limit, &ids, &claims);
+	npairs = pairs_of(ids, claims, n, &pairs);
+	lock_dead_pairs(pairs, npairs);
 	for (int i = 0; i < n; i++)
 	{
 		PjEvent    *event = &claims[i].event;
@@ -354,9 +433,6 @@ projector_requeue_dead(PG_FUNCTION_ARGS)
 		Datum		values[4];
 		bool		nulls[4] = {false};
 
-		pj_lock_projection(ids[i], ShareLock, true);
-		pj_lock_pair(ids[i], pair.tenant, ShareLock, true);
-		pj_lock_driver(ids[i], pair.tenant, true);
 		pair.projection = pj_projection_by_id(ids[i]);
 		if (pair.projection == NULL)
 			continue;			/* somebody else has been faster */

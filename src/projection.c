@@ -394,6 +394,18 @@ pj_projection_is_own(const PjProjection *projection)
 		(OidIsValid(owner) && has_privs_of_role(GetUserId(), owner));
 }
 
+/* An error if the caller is not. */
+void
+pj_projection_check_own(const PjProjection *projection)
+{
+	if (!pj_projection_is_own(projection))
+		ereport(ERROR,
+				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				errmsg("must be owner of projection \"%s\"",
+					   projection->name),
+				errdetail("Its owner is \"%s\".", projection->owner));
+}
+
 /*
  * The projection of that name, locked until the end of the transaction, for
  * its owner, a member of that role, or a superuser.
@@ -404,12 +416,7 @@ pj_projection_own(const char *name, LOCKMODE mode)
 	PjProjection *projection = pj_projection_find(name);
 	int32		id = projection->id;
 
-	if (!pj_projection_is_own(projection))
-		ereport(ERROR,
-				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				errmsg("must be owner of projection \"%s\"", name),
-				errdetail("Its owner is \"%s\".", projection->owner));
-
+	pj_projection_check_own(projection);
 	pj_lock_projection(id, mode, true);
 
 	/* It may have been changed or dropped while we waited. */

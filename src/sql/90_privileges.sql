@@ -16,7 +16,6 @@ REVOKE ALL ON FUNCTION
     projector_digest, projector_digest_all, projector_verify,
     projector_preview, projector_explain
     FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION projector.worker_waits_since TO PUBLIC;
 
 -- A dump carries the data along, and the sequences that number it.
 SELECT pg_catalog.pg_extension_config_dump('projector.events', '');
