@@ -28,6 +28,7 @@
 #include "context.h"
 #include "delta.h"
 #include "errcodes.h"
+#include "intake.h"
 #include "lock.h"
 #include "outbox.h"
 #include "projection.h"
@@ -87,6 +88,32 @@ check_sequence(const PjEvent *event, const PjEvent *before)
 								 (long long) pj_event_log_seq(event),
 								 (long long) previous.log_seq,
 								 (long long) sequence - 1));
+}
+
+/* Is the event before this one missing, which has been restored? */
+static bool
+lacks_predecessor(const PjEvent *event)
+{
+	int64		sequence = pj_event_sequence(event);
+	PjPosition	previous;
+
+	if (sequence < 1)
+		refuse_sequence(event, "Sequence numbers begin with 1.");
+	return sequence > 1 &&
+		!pj_source_position(pj_event_tenant(event), pj_event_aggregate(event),
+							sequence - 1, &previous);
+}
+
+/* What was missing from the log when it was dumped is still missing. */
+static void
+report_gaps(int64 gaps)
+{
+	ereport(WARNING,
+			errcode(ERRCODE_PJ_EVENT_MISSING),
+			errmsg("events are missing from the restored log, in %lld places",
+				   (long long) gaps),
+			errdetail("They were missing when it was dumped. Read models that were built before may not be what a rebuild would give."),
+			errhint("See projector.missing_events."));
 }
 
 /* ---- applying ---- */
@@ -340,6 +367,8 @@ projector_events_capture(PG_FUNCTION_ARGS)
 	TupleTableSlot *slot;
 	PjEvent    *events;
 	bool		more = true;
+	bool		restored = pj_intake_end();
+	int64		gaps = 0;
 
 	if (trigdata->tg_newtable == NULL)
 		elog(ERROR, "events_capture: called without a transition table");
@@ -362,7 +391,10 @@ projector_events_capture(PG_FUNCTION_ARGS)
 			   (more = next_row(trigdata->tg_newtable, slot, caller)))
 		{
 			bytes += pj_source_event(slot, &events[n]);
-			check_sequence(&events[n], n > 0 ? &events[n - 1] : NULL);
+			if (restored)
+				gaps += lacks_predecessor(&events[n]);
+			else
+				check_sequence(&events[n], n > 0 ? &events[n - 1] : NULL);
 			n++;
 		}
 		if (n > 0)
@@ -371,6 +403,8 @@ projector_events_capture(PG_FUNCTION_ARGS)
 	MemoryContextSwitchTo(caller);
 	ExecDropSingleTupleTableSlot(slot);
 	MemoryContextDelete(context);
+	if (gaps > 0)
+		report_gaps(gaps);
 
 	return PointerGetDatum(NULL);
 }

@@ -49,6 +49,12 @@ static PjStatement insert_missing = {
 	.argtypes = {INT4OID, TEXTARRAYOID, TEXTOID},
 };
 
+static PjStatement select_last = {
+	.sql = "SELECT coalesce(max(last_log_seq), 0)"
+	" FROM projector.projection_cursors",
+	.expect = SPI_OK_SELECT,
+};
+
 static PjStatement select_behind = {
 	.sql = "SELECT tenant_id FROM projector.projection_cursors"
 	" WHERE projection_id = $1 AND state IN ('replaying', 'switching')"
@@ -283,6 +289,16 @@ pj_cursors_start(const PjProjection *projection)
 	values[1] = pj_text_array(all.tenants, all.count);
 	values[2] = CStringGetTextDatum(state_names[state_of_new(projection)]);
 	pj_execute(&insert_missing, values, NULL);
+}
+
+/* The last position that any cursor has come to: readers have passed it. */
+int64
+pj_cursors_last(void)
+{
+	bool		isnull;
+
+	pj_execute(&select_last, NULL, NULL);
+	return DatumGetInt64(pj_result(0, 1, &isnull));
 }
 
 /* The tenants whose log is to be read up to the handover. */

@@ -74,6 +74,7 @@ pj_pair_caught_up(const PjPair *pair)
 
 extern void pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant);
 extern void pj_cursors_start(const PjProjection *projection);
+extern int64 pj_cursors_last(void);
 extern int	pj_cursors_behind(const PjProjection *projection, Datum **tenants);
 extern int	pj_cursors_unread(const PjProjection *projection, PjTenants *all,
 							  int64 tail, Datum **tenants);

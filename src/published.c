@@ -2,11 +2,9 @@
  * published.c
  *	  Up to where the log of each database is settled, as its readers say.
  *
- * A reader that has found the log settled up to a position publishes that
- * before it relies on it.  From then on nobody may add an event at or below it:
- * the reader would never look there again.  The sequence does not give out such
- * numbers, unless somebody has set it back or has let sessions keep numbers in
- * store (CACHE); see capture.c, which refuses them.
+ * A reader publishes the last position that was given out before it looks who
+ * is writing: when those have ended the log is settled up to it, and the reader
+ * never looks there again.  intake.c refuses events at such positions.
  */
 #include "compat.h"
 
@@ -52,7 +50,7 @@ new_tail(Oid relid)
 	return tail;
 }
 
-/* The log, kept in a table, is settled up to this position. */
+/* Readers will take the log, kept in a table, as settled up to here. */
 void
 pj_publish_tail(Oid relid, int64 settled)
 {
@@ -69,7 +67,7 @@ pj_publish_tail(Oid relid, int64 settled)
 	SpinLockRelease(&pj_area->tails_lock);
 }
 
-/* Up to where, for all that readers have published, is it settled? */
+/* Up to where readers have said so. */
 int64
 pj_published_tail(Oid relid)
 {

@@ -55,6 +55,7 @@
 #include "prune.h"
 #include "run.h"
 #include "shmem.h"
+#include "source.h"
 #include "step.h"
 #include "tail.h"
 #include "turn.h"
@@ -811,6 +812,16 @@ recover(void)
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
 
+/* What is done once, before anything else. */
+static void
+begin(void)
+{
+	pj_caution_begin();
+
+	/* a sequence may have been set back while the server was down */
+	pj_publish_tail(pj_source_relid(), pj_cursors_last());
+}
+
 /* The entry point of a worker. */
 void
 projector_worker_main(Datum arg)
@@ -840,7 +851,7 @@ projector_worker_main(Datum arg)
 	work.rescan = true;
 	work.chores_at = work.busy_at = GetCurrentTimestamp();
 
-	run_transaction(pj_caution_begin);
+	run_transaction(begin);
 	pj_slot_serving();
 	pj_wake_launcher(InvalidOid);
 
