@@ -57,6 +57,9 @@
 /* After two errors, events are applied in pieces of this size, at first. */
 #define PIECE_AFTER_ERRORS	50
 
+const char	pj_suspect_message[] =
+"the worker or the server ended while the event was being applied";
+
 /* ---- applying ---- */
 
 /*
@@ -262,6 +265,8 @@ static void
 note_failed(PjBatch *batch, int i, ErrorData *error)
 {
 	PjSlice    *slice = &batch->slices[batch->slice_of[i]];
+	bool		counted = batch->apply->counted &&
+		pj_event_log_seq(batch->events[i]) == batch->apply->retry;
 	PjOutcome	outcome;
 
 	pj_batch_enter(batch);
@@ -276,7 +281,8 @@ note_failed(PjBatch *batch, int i, ErrorData *error)
 	}
 	else
 		outcome = pj_failure_record(batch->projection, batch->events[i],
-									batch->items[i].attempt_count, error);
+									batch->items[i].attempt_count - counted,
+									error);
 
 	/* its offset has a row now, or a new version of it */
 	if (batch->apply->on_error != PJ_ERROR_SKIPPED)
@@ -386,6 +392,37 @@ apply_slices(PjBatch *batch)
 	}
 }
 
+/*
+ * Count the attempt at the first event that can be applied, and apply nothing.
+ * Should applying it end the process, it has been counted.
+ */
+static void
+announce_first(PjBatch *batch)
+{
+	ErrorData	error = {.elevel = ERROR,.sqlerrcode = ERRCODE_PJ_SUSPECT,
+	.message = (char *) pj_suspect_message};
+	int			i = 0;
+	PjSlice    *slice;
+	PjOutcome	outcome;
+
+	while (i < batch->nevents && i >= batch->slices[batch->slice_of[i]].end)
+		i++;
+	if (i == batch->nevents)
+		return;
+	slice = &batch->slices[batch->slice_of[i]];
+	pj_batch_enter(batch);
+	outcome = pj_failure_record(batch->projection, batch->events[i],
+								batch->items[i].attempt_count, &error);
+	slice->end = i;
+	slice->stopped = true;
+	batch->items[i].status = PJ_FAILED;
+	if (outcome == PJ_TRY_AGAIN)
+		batch->apply->announced = batch->events[i];
+	else
+		batch->apply->failed++;
+	batch->apply->dead += outcome == PJ_GIVE_UP;
+}
+
 /* ---- strict ---- */
 
 /* A strict append is applied now or not at all. */
@@ -428,6 +465,8 @@ apply_once(PjApply *apply)
 	if (apply->driver == PJ_BY_STRICT_APPEND ||
 		apply->on_error == PJ_ERROR_RAISED)
 		apply_strictly(&batch);
+	else if (apply->announce)
+		announce_first(&batch);
 	else
 		apply_slices(&batch);
 
@@ -450,6 +489,7 @@ apply_repeatedly(PjApply *apply)
 	apply->applied = apply->failed = apply->failed_at = 0;
 	apply->skipped = apply->dropped = apply->held = 0;
 	apply->dead = apply->last_log_seq = 0;
+	apply->announced = NULL;
 	memset(&apply->digest, 0, sizeof(PjDigest));
 	apply->conflict = apply->released = false;
 	for (int tries = 0; tries < MAX_TRIES && apply->nranges > 0; tries++)

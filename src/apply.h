@@ -43,6 +43,9 @@ typedef struct PjApply
 	int			nclaims;
 	int64		retry;			/* log_seq of the event to be tried even if it
 								 * is dead or its time has not come, or 0 */
+	bool		counted;		/* its attempt has been counted already */
+	bool		announce;		/* count the first event's attempt, and apply
+								 * nothing (see caution.c) */
 
 	PjOnError	on_error;
 	bool		rebuild;		/* the events are read again, all of them */
@@ -53,6 +56,7 @@ typedef struct PjApply
 	int64		failed;
 	int64		failed_at;		/* the last failed event's sequence number */
 	int64		dead;			/* events that are dead now */
+	const PjEvent *announced;	/* the event whose attempt was counted */
 	int64		us;				/* microseconds it took */
 	PjDigest	digest;			/* how the read model's has changed */
 	int64		last_log_seq;	/* the last position of an event applied */
@@ -85,6 +89,9 @@ pj_apply_count(const PjApply *apply, PjCounts *counts)
 	counts->batches += apply->applied > 0;
 	counts->us += apply->us;
 }
+
+/* the error of an event that was announced */
+extern const char pj_suspect_message[];
 
 extern void pj_apply(PjApply *apply);
 

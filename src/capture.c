@@ -17,7 +17,6 @@
 #include "compat.h"
 
 #include "access/xact.h"
-#include "commands/trigger.h"
 #include "executor/tuptable.h"
 #include "storage/lockdefs.h"
 #include "utils/builtins.h"
@@ -29,12 +28,14 @@
 #include "context.h"
 #include "delta.h"
 #include "errcodes.h"
+#include "intake.h"
 #include "kind.h"
 #include "lock.h"
 #include "outbox.h"
 #include "problem.h"
 #include "projection.h"
 #include "source.h"
+#include "trigger.h"
 #include "wakeup.h"
 
 PG_FUNCTION_INFO_V1(projector_events_capture);
@@ -89,6 +90,32 @@ check_sequence(const PjEvent *event, const PjEvent *before)
 								 (long long) pj_event_log_seq(event),
 								 (long long) previous.log_seq,
 								 (long long) sequence - 1));
+}
+
+/* Is the event before this one missing, which has been restored? */
+static bool
+lacks_predecessor(const PjEvent *event)
+{
+	int64		sequence = pj_event_sequence(event);
+	PjPosition	previous;
+
+	if (sequence < 1)
+		refuse_sequence(event, "Sequence numbers begin with 1.");
+	return sequence > 1 &&
+		!pj_source_position(pj_event_tenant(event), pj_event_aggregate(event),
+							sequence - 1, &previous);
+}
+
+/* What was missing from the log when it was dumped is still missing. */
+static void
+report_gaps(int64 gaps)
+{
+	ereport(WARNING,
+			errcode(ERRCODE_PJ_EVENT_MISSING),
+			errmsg("events are missing from the restored log, in %lld places",
+				   (long long) gaps),
+			errdetail("They were missing when it was dumped. Read models that were built before may not be what a rebuild would give."),
+			errhint("See projector.missing_events."));
 }
 
 /* ---- applying ---- */
@@ -340,15 +367,20 @@ next_row(Tuplestorestate *rows, TupleTableSlot *slot, MemoryContext context)
 Datum
 projector_events_capture(PG_FUNCTION_ARGS)
 {
-	TriggerData *trigdata = (TriggerData *) fcinfo->context;
+	TriggerData *trigdata = pj_trigger_data(fcinfo, "events_capture",
+											pj_source_table(),
+											PJ_AFTER_STATEMENT,
+											TRIGGER_EVENT_INSERT);
 	MemoryContext context,
 				caller;
 	TupleTableSlot *slot;
 	PjEvent    *events;
 	bool		more = true;
+	bool		restored = pj_intake_end();
+	int64		gaps = 0;
 
-	if (!CALLED_AS_TRIGGER(fcinfo) || trigdata->tg_newtable == NULL)
-		elog(ERROR, "events_capture: not called as a trigger with a transition table");
+	if (trigdata->tg_newtable == NULL)
+		elog(ERROR, "events_capture: called without a transition table");
 
 	context = AllocSetContextCreate(CurrentMemoryContext, "projector capture",
 									ALLOCSET_DEFAULT_SIZES);
@@ -368,7 +400,10 @@ projector_events_capture(PG_FUNCTION_ARGS)
 			   (more = next_row(trigdata->tg_newtable, slot, caller)))
 		{
 			bytes += pj_source_event(slot, &events[n]);
-			check_sequence(&events[n], n > 0 ? &events[n - 1] : NULL);
+			if (restored)
+				gaps += lacks_predecessor(&events[n]);
+			else
+				check_sequence(&events[n], n > 0 ? &events[n - 1] : NULL);
 			n++;
 		}
 		if (n > 0)
@@ -377,6 +412,8 @@ projector_events_capture(PG_FUNCTION_ARGS)
 	MemoryContextSwitchTo(caller);
 	ExecDropSingleTupleTableSlot(slot);
 	MemoryContextDelete(context);
+	if (gaps > 0)
+		report_gaps(gaps);
 
 	return PointerGetDatum(NULL);
 }

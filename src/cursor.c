@@ -49,6 +49,12 @@ static PjStatement insert_missing = {
 	.argtypes = {INT4OID, TEXTARRAYOID, TEXTOID},
 };
 
+static PjStatement select_last = {
+	.sql = "SELECT coalesce(max(last_log_seq), 0)"
+	" FROM projector.projection_cursors",
+	.expect = SPI_OK_SELECT,
+};
+
 static PjStatement select_behind = {
 	.sql = "SELECT tenant_id FROM projector.projection_cursors"
 	" WHERE projection_id = $1 AND state IN ('replaying', 'switching')"
@@ -90,6 +96,19 @@ static PjStatement follow = {
 	.expect = SPI_OK_UPDATE,
 	.nargs = 5,
 	.argtypes = {INT4OID, TEXTARRAYOID, INT8ARRAYOID, INT8OID, TEXTOID},
+};
+
+/* The tenants whose cursors the statement above would move. */
+static PjStatement select_unfollowed = {
+	.sql = "SELECT t.tenant_id FROM unnest($2, $3) AS t (tenant_id, last)"
+	" CROSS JOIN LATERAL (SELECT FROM projector.projection_cursors c"
+	" WHERE c.projection_id = $1 AND c.tenant_id = t.tenant_id"
+	" AND c.state = 'live' AND c.last_log_seq < least(t.last, $4)"
+	" AND coalesce(c.mode, $5) NOT IN ('off', 'follow') LIMIT 1) c LIMIT $6",
+	.expect = SPI_OK_SELECT,
+	.nargs = 6,
+	.argtypes = {INT4OID, TEXTARRAYOID, INT8ARRAYOID, INT8OID, TEXTOID,
+	INT4OID},
 };
 
 /* Those of them that have no cursor yet. */
@@ -272,6 +291,16 @@ pj_cursors_start(const PjProjection *projection)
 	pj_execute(&insert_missing, values, NULL);
 }
 
+/* The last position that any cursor has come to: readers have passed it. */
+int64
+pj_cursors_last(void)
+{
+	bool		isnull;
+
+	pj_execute(&select_last, NULL, NULL);
+	return DatumGetInt64(pj_result(0, 1, &isnull));
+}
+
 /* The tenants whose log is to be read up to the handover. */
 int
 pj_cursors_behind(const PjProjection *projection, Datum **tenants)
@@ -355,6 +384,51 @@ pj_cursors_follow(const PjProjection *projection, const PjTenants *all,
 }
 
 /*
+ * The same in a transaction that may stay open: only for pairs whose driver
+ * lock can be had, so that nobody waits for the cursors' rows.  *room says how
+ * many, and is counted down.
+ */
+void
+pj_cursors_follow_some(const PjProjection *projection, const PjTenants *all,
+					   int64 tail, int *room)
+{
+	Datum		values[6] = {Int32GetDatum(projection->id),
+		pj_text_array(all->tenants, all->count),
+		pj_int8_array(all->last, all->count), Int64GetDatum(tail),
+		CStringGetTextDatum(pj_mode_names[projection->mode]),
+	Int32GetDatum(*room)};
+	Datum	   *tenants;
+	int64	   *last;
+	int			locked = 0;
+	int			n;
+
+	pj_execute(&select_unfollowed, values, NULL);
+	n = pj_result_texts(&tenants);
+	last = palloc(sizeof(int64) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		if (!pj_lock_driver(projection->id, tenants[i], false))
+			continue;
+		last[locked] = tail;
+		tenants[locked++] = tenants[i];
+	}
+	*room -= locked;
+	values[1] = pj_text_array(tenants, locked);
+	values[2] = pj_int8_array(last, locked);
+	pj_execute(&follow, values, NULL);
+}
+
+/*
+ * Whoever writes a pair's cursor has its driver lock, or the projection's
+ * exclusively: so nobody ever waits for the row (see "Locks" in README.md).
+ */
+static void
+assert_locked(const PjPair *pair)
+{
+	Assert(pj_driver_is_locked(pair->projection->base_id, pair->tenant));
+}
+
+/*
  * Note that a run is at work on a pair, or, if run_id is 0, no longer is.  The
  * caller has the pair's driver lock.
  */
@@ -364,6 +438,7 @@ pj_cursor_set_run(const PjPair *pair, int64 run_id)
 	Datum		values[4] = {Int32GetDatum(pair->projection->id), pair->tenant,
 	CStringGetTextDatum(state_names[pair->state]), Int64GetDatum(run_id)};
 
+	assert_locked(pair);
 	pj_execute(&set_run, values, run_id ? NULL : "   n");
 	pj_waiters_tell(pair->projection->id, pair->tenant);
 }
@@ -375,6 +450,7 @@ pj_cursor_set_definition(const PjPair *pair, const bytea *hash)
 	Datum		values[3] = {Int32GetDatum(pair->projection->id), pair->tenant,
 	PointerGetDatum(hash)};
 
+	assert_locked(pair);
 	pj_execute(&set_definition, values, hash ? NULL : "  n");
 }
 
@@ -384,6 +460,7 @@ pj_cursor_forget_handover(PjPair *pair)
 {
 	Datum		values[2] = {Int32GetDatum(pair->projection->id), pair->tenant};
 
+	assert_locked(pair);
 	pj_execute(&forget_handover, values, NULL);
 	pair->handover = pair->projection->handover_log_seq;
 	pair->own_handover = false;
@@ -399,6 +476,7 @@ pj_cursor_restart(PjPair *pair, int64 handover)
 	Datum		values[3] = {Int32GetDatum(pair->projection->id), pair->tenant,
 	Int64GetDatum(handover)};
 
+	assert_locked(pair);
 	pj_execute(&restart, values, NULL);
 	pair->last_log_seq = 0;
 	pair->state = PJ_REPLAYING;
@@ -420,6 +498,7 @@ pj_cursor_save(const PjPair *pair, const PjCounts *counts)
 		Int64GetDatum(counts->dead), Int64GetDatum(counts->batches),
 	IntervalPGetDatum(&time)};
 
+	assert_locked(pair);
 	pj_execute(&save, values, NULL);
 	pj_waiters_tell(pair->projection->id, pair->tenant);
 }

@@ -74,11 +74,15 @@ pj_pair_caught_up(const PjPair *pair)
 
 extern void pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant);
 extern void pj_cursors_start(const PjProjection *projection);
+extern int64 pj_cursors_last(void);
 extern int	pj_cursors_behind(const PjProjection *projection, Datum **tenants);
 extern int	pj_cursors_unread(const PjProjection *projection, PjTenants *all,
 							  int64 tail, Datum **tenants);
 extern void pj_cursors_follow(const PjProjection *projection,
 							  const PjTenants *all, int64 tail, int *room);
+extern void pj_cursors_follow_some(const PjProjection *projection,
+								   const PjTenants *all, int64 tail,
+								   int *room);
 extern void pj_cursor_set_run(const PjPair *pair, int64 run_id);
 extern void pj_cursor_set_definition(const PjPair *pair, const bytea *hash);
 extern void pj_cursor_forget_handover(PjPair *pair);

@@ -6,11 +6,17 @@
  * call of it may take no longer than the projection's timeout.  (In a client's
  * session its own statement_timeout counts.)  The call is cancelled as by
  * statement_timeout.  Code can catch that, so the time it took decides, not
- * the error it ends with.
+ * the error it ends with.  Code that catches it and goes on is cancelled again,
+ * and after a few times the worker ends itself: caution.c says what becomes of
+ * the event.  (Code that never looks whether it is cancelled, such as a loop in
+ * a C function, cannot be ended this way.)
  */
 #include "compat.h"
 
+#include <signal.h>
+
 #include "miscadmin.h"
+#include "storage/latch.h"
 #include "utils/timeout.h"
 #include "utils/timestamp.h"
 
@@ -23,6 +29,52 @@ static struct
 	bool		passed;			/* of the last call */
 } deadline;
 
+/* How often a call is cancelled again, and when the worker gives up. */
+#define AGAIN_MS		1000
+#define IGNORED_CANCELS	3
+
+static TimeoutId last_resort = MAX_TIMEOUTS;
+static volatile sig_atomic_t ignored = false;
+
+/* Signal handler: the call has ignored that it was cancelled. */
+static void
+end_worker(void)
+{
+	ignored = true;
+	ProcDiePending = true;
+	InterruptPending = true;
+	SetLatch(MyLatch);
+}
+
+/* Has this process been ended for that reason? */
+bool
+pj_deadline_ignored(void)
+{
+	return ignored;
+}
+
+/* Cancel the call when its time is over, and again if need be. */
+static void
+arm(int timeout_ms)
+{
+	TimestampTz end = TimestampTzPlusMilliseconds(deadline.start, timeout_ms);
+	int			again = Min(timeout_ms, AGAIN_MS);
+	EnableTimeoutParams timeouts[2];
+
+	if (last_resort == MAX_TIMEOUTS)
+		last_resort = RegisterTimeout(USER_TIMEOUT, end_worker);
+	memset(timeouts, 0, sizeof(timeouts));
+	timeouts[0].id = STATEMENT_TIMEOUT;
+	timeouts[0].type = TMPARAM_EVERY;
+	timeouts[0].fin_time = end;
+	timeouts[0].delay_ms = again;
+	timeouts[1].id = last_resort;
+	timeouts[1].type = TMPARAM_AT;
+	timeouts[1].fin_time =
+		TimestampTzPlusMilliseconds(end, again * (IGNORED_CANCELS + 1));
+	enable_timeouts(timeouts, 2);
+}
+
 /* A call begins. */
 void
 pj_deadline_begin(int timeout_ms)
@@ -32,16 +84,19 @@ pj_deadline_begin(int timeout_ms)
 	if (timeout_ms == 0)
 		return;
 	deadline.start = GetCurrentTimestamp();
-	enable_timeout_after(STATEMENT_TIMEOUT, timeout_ms);
+	arm(timeout_ms);
 }
 
 /* It is over, one way or the other. */
 void
 pj_deadline_disarm(void)
 {
+	DisableTimeoutParams timeouts[2] = {{.id = STATEMENT_TIMEOUT},
+	{.id = last_resort}};
+
 	if (deadline.timeout_ms == 0)
 		return;
-	disable_timeout(STATEMENT_TIMEOUT, false);
+	disable_timeouts(timeouts, 2);
 	deadline.passed = TimestampDifferenceExceeds(deadline.start,
 												 GetCurrentTimestamp(),
 												 deadline.timeout_ms);

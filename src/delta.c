@@ -13,6 +13,9 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "storage/itemptr.h"
+#include "storage/lockdefs.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"
@@ -20,11 +23,12 @@
 #include "context.h"
 #include "delta.h"
 #include "fetch.h"
+#include "lock.h"
 #include "statement.h"
 
 #define NUM_COLUMNS	11
 
-/* So many rows are looked at, for whose counts to add up. */
+/* So many rows are looked at in one transaction. */
 #define MAX_ROWS	10000
 
 static PjTable deltas_table = {"projection_deltas"};
@@ -40,24 +44,46 @@ static PjStatement insert = {
 };
 
 /*
- * Whoever has locked a cursor is not waited for, and one that is not there yet
- * will be: its rows stay until then.
+ * The pairs of some rows, and where these are.  The table has no index: it is
+ * read from where the last look ended.
  */
-static PjStatement add_up = {
-	.sql = "WITH pairs AS MATERIALIZED (SELECT c.* FROM"
-	" (SELECT DISTINCT projection_id, tenant_id FROM (SELECT projection_id,"
-	" tenant_id FROM projector.projection_deltas LIMIT $1) d) p"
-	" CROSS JOIN LATERAL (SELECT projection_id, tenant_id"
-	" FROM projector.projection_cursors c"
+static PjStatement select_pairs = {
+	.sql = "SELECT projection_id, tenant_id, array_agg(place), min(place),"
+	" min(layout) FILTER (WHERE digest IS NOT NULL),"
+	" max(layout) FILTER (WHERE digest IS NOT NULL), max(place)"
+	" FROM (SELECT ctid AS place, projection_id, tenant_id, digest, layout"
+	" FROM projector.projection_deltas WHERE ctid >= $1 LIMIT $2) d"
+	" GROUP BY 1, 2 ORDER BY 4",
+	.expect = SPI_OK_SELECT,
+	.nargs = 2,
+	.argtypes = {TIDOID, INT4OID},
+};
+
+/*
+ * Those of the pairs whose counts can be added up now.  A cursor that is not
+ * there yet will be, and one that somebody has locked is not waited for.
+ */
+static PjStatement lock_cursors = {
+	.sql = "SELECT p.n::int FROM unnest($1, $2, $3) WITH ORDINALITY"
+	" AS p (projection_id, tenant_id, layout, n)"
+	" CROSS JOIN LATERAL (SELECT FROM projector.projection_cursors c"
 	" WHERE c.projection_id = p.projection_id AND c.tenant_id = p.tenant_id"
-	" AND NOT EXISTS (SELECT FROM projector.projection_deltas x"
-	" JOIN projector.projection_digests y USING (projection_id, tenant_id)"
-	" WHERE x.projection_id = p.projection_id AND x.tenant_id = p.tenant_id"
-	" AND x.digest IS NOT NULL AND x.layout <> y.layout)"
-	" LIMIT 1 FOR UPDATE SKIP LOCKED) c),"
-	" gone AS (DELETE FROM projector.projection_deltas d USING pairs p"
-	" WHERE d.projection_id = p.projection_id AND d.tenant_id = p.tenant_id"
-	" RETURNING d.*), sums AS (SELECT projection_id, tenant_id,"
+	" LIMIT 1 FOR UPDATE SKIP LOCKED) c"
+	" LEFT JOIN LATERAL (SELECT y.layout FROM projector.projection_digests y"
+	" WHERE y.projection_id = p.projection_id AND y.tenant_id = p.tenant_id"
+	" LIMIT 1) y ON true"
+	" WHERE p.layout = 0 OR y.layout IS NULL OR y.layout = p.layout"
+	" ORDER BY p.n",
+	.expect = SPI_OK_SELECT,
+	.nargs = 3,
+	.argtypes = {INT4ARRAYOID, TEXTARRAYOID, INT8ARRAYOID},
+};
+
+/* The caller has the driver locks of the pairs, and their cursors. */
+static PjStatement add_up = {
+	.sql = "WITH gone AS (DELETE FROM projector.projection_deltas"
+	" WHERE ctid = ANY ($1)"
+	" RETURNING *), sums AS MATERIALIZED (SELECT projection_id, tenant_id,"
 	" sum(applied_count) AS applied, sum(failed_count) AS failed,"
 	" sum(dead_count) AS dead, sum((applied_count > 0)::int) AS batches,"
 	" sum(apply_time) AS time, max(last_applied_at)"
@@ -84,14 +110,15 @@ static PjStatement add_up = {
 	" AND c.tenant_id = s.tenant_id",
 	.expect = SPI_OK_UPDATE,
 	.nargs = 1,
-	.argtypes = {INT4OID},
+	.argtypes = {TIDARRAYOID},
 };
 
 /* An append that was under way while its projection was dropped leaves such. */
 static PjStatement sweep = {
-	.sql = "DELETE FROM projector.projection_deltas d WHERE NOT EXISTS"
+	.sql = "DELETE FROM projector.projection_deltas WHERE ctid = ANY (ARRAY"
+	" (SELECT d.ctid FROM projector.projection_deltas d WHERE NOT EXISTS"
 	" (SELECT FROM projector.projections p"
-	" WHERE p.projection_id = d.projection_id)",
+	" WHERE p.projection_id = d.projection_id) FOR UPDATE SKIP LOCKED))",
 	.expect = SPI_OK_DELETE,
 };
 
@@ -148,13 +175,163 @@ pj_delta_add(const PjPair *pair, const PjCounts *counts,
 	table_close(heap, NoLock);
 }
 
-/* Add to the cursors what appends have noted. */
-void
-pj_deltas_add_up(void)
-{
-	Datum		values[1] = {Int32GetDatum(MAX_ROWS)};
+/* ---- adding up ---- */
 
-	pj_execute(&add_up, values, NULL);
+/* A pair that appends have noted something of. */
+typedef struct NotedPair
+{
+	int32		projection_id;
+	Datum		tenant;
+	ArrayType  *places;			/* of its rows */
+	ItemPointerData first;		/* of these */
+	ItemPointerData last;
+	int64		layout;			/* of their digests; 0 if there are none */
+	bool		mixed;			/* there is more than one layout */
+} NotedPair;
+
+/* Read some rows, and find the pairs they are of.  Returns how many pairs. */
+static int
+read_pairs(ItemPointer from, NotedPair **pairs, int *nrows)
+{
+	Datum		values[2] = {PointerGetDatum(from),
+	Int32GetDatum(MAX_ROWS)};
+	int			n = pj_execute(&select_pairs, values, NULL);
+
+	*nrows = 0;
+	*pairs = palloc(sizeof(NotedPair) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		NotedPair  *pair = &(*pairs)[i];
+		bool		isnull;
+
+		pair->projection_id = DatumGetInt32(pj_result(i, 1, &isnull));
+		pair->tenant =
+			PointerGetDatum(DatumGetTextPCopy(pj_result(i, 2, &isnull)));
+		pair->places = DatumGetArrayTypePCopy(pj_result(i, 3, &isnull));
+		pair->first = *(ItemPointer) DatumGetPointer(pj_result(i, 4,
+														&isnull));
+		pair->last = *(ItemPointer) DatumGetPointer(pj_result(i, 7,
+														&isnull));
+		pair->layout = DatumGetInt64(pj_result(i, 5, &isnull));
+		pair->mixed = !isnull &&
+			pair->layout != DatumGetInt64(pj_result(i, 6, &isnull));
+		*nrows += ArrayGetNItems(ARR_NDIM(pair->places),
+								 ARR_DIMS(pair->places));
+	}
+	return n;
+}
+
+/*
+ * Keep those of the pairs that nobody else is at work on, and that can be added
+ * up.  Returns how many.
+ */
+static int
+lock_pairs(NotedPair *pairs, int n)
+{
+	Datum	   *ids = palloc(sizeof(Datum) * Max(n, 1));
+	Datum	   *tenants = palloc(sizeof(Datum) * Max(n, 1));
+	int64	   *layouts = palloc(sizeof(int64) * Max(n, 1));
+	Datum		values[3];
+	int			locked = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		NotedPair	pair = pairs[i];
+
+		if (pair.mixed ||
+			!pj_lock_projection(pair.projection_id, ShareLock, false) ||
+			!pj_lock_driver(pair.projection_id, pair.tenant, false))
+			continue;
+		ids[locked] = Int32GetDatum(pair.projection_id);
+		tenants[locked] = pair.tenant;
+		layouts[locked] = pair.layout;
+		pairs[locked++] = pair;
+	}
+	values[0] = PointerGetDatum(construct_array(ids, locked, INT4OID,
+												sizeof(int32), true,
+												TYPALIGN_INT));
+	values[1] = pj_text_array(tenants, locked);
+	values[2] = pj_int8_array(layouts, locked);
+	n = pj_execute(&lock_cursors, values, NULL);
+	for (int i = 0; i < n; i++)
+	{
+		bool		isnull;
+
+		/* they come in the order in which they were given */
+		pairs[i] = pairs[DatumGetInt32(pj_result(i, 1, &isnull)) - 1];
+	}
+	return n;
+}
+
+/* The places of all rows of the pairs. */
+static Datum
+all_places(const NotedPair *pairs, int n, int nrows)
+{
+	Datum	   *places = palloc(sizeof(Datum) * Max(nrows, 1));
+	int			count = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		Datum	   *own;
+		int			nown;
+
+		deconstruct_array(pairs[i].places, TIDOID, sizeof(ItemPointerData),
+						  false, TYPALIGN_SHORT, &own, NULL, &nown);
+		memcpy(places + count, own, sizeof(Datum) * nown);
+		count += nown;
+	}
+	return PointerGetDatum(construct_array(places, count, TIDOID,
+										   sizeof(ItemPointerData), false,
+										   TYPALIGN_SHORT));
+}
+
+/*
+ * Where to read on, once the first max_pairs pairs have been looked at.  What
+ * could not be added up is met again after the last row of the table.
+ */
+static void
+find_next(const NotedPair *pairs, int n, int max_pairs, bool more,
+		  ItemPointer from)
+{
+	if (n > max_pairs)
+		*from = pairs[max_pairs].first;
+	else if (more)
+		for (int i = 0; i < n; i++)
+		{
+			if (ItemPointerCompare((ItemPointer) &pairs[i].last, from) > 0)
+				*from = pairs[i].last;
+		}
+	else
+		ItemPointerSet(from, 0, 1);
+}
+
+/*
+ * Add to the cursors what appends have noted, of no more than max_pairs pairs.
+ * Returns whether there is more to look at; the next call goes on there.
+ *
+ * Whoever changes cursor, digest and noted rows of a pair has its driver lock,
+ * or the projection's lock exclusively.  So with that lock, which is not waited
+ * for, no row has to be waited for either, and others of the pair are not kept
+ * waiting: they find the lock taken.
+ */
+bool
+pj_deltas_add_up(int max_pairs)
+{
+	static ItemPointerData from = {{0, 0}, 1};
+	NotedPair  *pairs;
+	int			nrows;
+	int			n = read_pairs(&from, &pairs, &nrows);
+	bool		more = nrows == MAX_ROWS || n > max_pairs;
+	Datum		values[1];
+
+	find_next(pairs, n, max_pairs, more, &from);
+	n = lock_pairs(pairs, Min(n, max_pairs));
+	if (n > 0)
+	{
+		values[0] = all_places(pairs, n, nrows);
+		pj_execute(&add_up, values, NULL);
+	}
+	return more;
 }
 
 /* Remove what is left of projections that are no more. */

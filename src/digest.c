@@ -26,6 +26,7 @@
 #include "utils/syscache.h"
 
 #include "digest.h"
+#include "lock.h"
 #include "statement.h"
 
 PG_FUNCTION_INFO_V1(projector_digest_add);
@@ -332,6 +333,13 @@ pj_digest_is_kept(const PjProjection *projection)
 	return projection->options.digest && pj_is_fold(projection->kind);
 }
 
+/* As for cursors; what is built aside has a number that nobody else uses. */
+static void
+assert_locked(int32 projection_id, Datum tenant)
+{
+	Assert(projection_id < 0 || pj_driver_is_locked(projection_id, tenant));
+}
+
 static uint64
 store(PjStatement *stmt, int32 projection_id, Datum tenant,
 	  const PjDigest *digest, int64 log_seq)
@@ -352,6 +360,7 @@ bool
 pj_digest_change(int32 projection_id, Datum tenant, const PjDigest *by,
 				 int64 log_seq)
 {
+	assert_locked(projection_id, tenant);
 	return store(&change, projection_id, tenant, by, log_seq) == 1;
 }
 
@@ -369,6 +378,7 @@ pj_digest_forget(int32 projection_id, Datum tenant)
 {
 	Datum		values[2] = {Int32GetDatum(projection_id), tenant};
 
+	assert_locked(projection_id, tenant);
 	pj_execute(&forget, values, NULL);
 }
 

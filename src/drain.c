@@ -196,7 +196,7 @@ follow_log(Drain *drain, const int32 *ids, int n, Datum tenant)
 {
 	PjScan	   *scan = &drain->scan;
 	int			kept = 0;
-	int			room = 0;		/* new cursors are left to workers */
+	int			room = MAX_PAIRS;	/* new cursors are left to workers */
 
 	scan->tail_wait = 0;
 	pj_scan_log(scan);
@@ -209,7 +209,7 @@ follow_log(Drain *drain, const int32 *ids, int n, Datum tenant)
 	}
 	scan->all.count = kept;
 	for (int i = 0; i < n; i++)
-		pj_follow_log(ids[i], &scan->all, scan->tail, &room);
+		pj_follow_log(ids[i], &scan->all, scan->tail, false, &room);
 }
 
 /* ---- the function ---- */
@@ -269,7 +269,7 @@ projector_drain(PG_FUNCTION_ARGS)
 	applied = drain_pairs(drain);
 	save_pairs(drain);
 	follow_log(drain, ids, n, tenant);
-	pj_deltas_add_up();
+	(void) pj_deltas_add_up(MAX_PAIRS);
 	pj_models_refresh_altered();
 	pj_leave_internal(&saved);
 

@@ -26,5 +26,7 @@
 #define ERRCODE_PJ_CHECKPOINT			MAKE_SQLSTATE('P','J','0','0','8')
 /* a projection's code wrote a table that was not declared */
 #define ERRCODE_PJ_UNDECLARED			MAKE_SQLSTATE('P','J','0','0','9')
+/* worker or server have ended while the event was being applied */
+#define ERRCODE_PJ_SUSPECT				MAKE_SQLSTATE('P','J','0','1','0')
 
 #endif							/* PJ_ERRCODES_H */

@@ -333,7 +333,12 @@ pj_failure_record(const PjProjection *projection, const PjEvent *event,
 	int			attempts = attempts_before + 1;
 	int			allowed = options->max_attempts *
 		(pj_failure_transient(error) ? PJ_TRANSIENT_FACTOR : 1);
-	bool		last = attempts >= allowed;
+
+	/* it has been suspected, and tried with caution, as often as is allowed */
+	bool		suspect = error->sqlerrcode == ERRCODE_PJ_SUSPECT;
+	bool		last = suspect ? attempts_before == options->max_attempts ||
+		attempts_before >= options->max_attempts * PJ_TRANSIENT_FACTOR :
+		attempts >= allowed;
 
 	/* what is not in the log cannot be passed over */
 	bool		skip = last && options->skip_errors && pj_event_id(event) != 0;
@@ -343,6 +348,8 @@ pj_failure_record(const PjProjection *projection, const PjEvent *event,
 	if (!skip)
 		pj_outbox_fail(projection->id, event, last, attempts,
 					   next_attempt(options, attempts), message);
+	if (suspect && !last)
+		return PJ_TRY_AGAIN;	/* most are innocent, and will be applied */
 	errors = pj_offset_count_error(projection->id, pj_event_tenant(event),
 								   pj_event_aggregate(event), message);
 	write_record(projection, event, error, !last, false);

@@ -141,7 +141,12 @@ pj_fetch_begin(PjFetch *fetch, PjTable *table, Snapshot snapshot, int nkeys,
 			   ScanKey keys)
 {
 	fetch->heap = table_open(pj_relid(table), AccessShareLock);
-	fetch->index = index_open(table->indexid, AccessShareLock);
+
+	/*
+	 * Not before: REINDEX CONCURRENTLY may have put another index in its
+	 * place, of which we hear when we lock the table.
+	 */
+	fetch->index = index_open(pj_indexid(table), AccessShareLock);
 
 	fetch->slot = table_slot_create(fetch->heap, NULL);
 	fetch->scan = index_beginscan(fetch->heap, fetch->index, snapshot, nkeys,

@@ -23,6 +23,7 @@
 #include "cursor.h"
 #include "failure.h"
 #include "guc.h"
+#include "item.h"
 #include "lock.h"
 #include "offset.h"
 #include "outbox.h"
@@ -42,12 +43,16 @@ PG_FUNCTION_INFO_V1(projector_skip);
 PG_FUNCTION_INFO_V1(projector_unskip);
 PG_FUNCTION_INFO_V1(projector_note);
 
+/* The locks of so many pairs of a projection are taken one by one. */
+#define MAX_LOCKED_PAIRS	64
+
 /* An event of a pair, as the functions' first four arguments name it. */
 typedef struct QueuedEvent
 {
 	PjPair		pair;
 	Datum		aggregate;
 	int64		sequence;
+	bool		counted;		/* the attempt has been counted already */
 	PjContext	saved;
 } QueuedEvent;
 
@@ -150,7 +155,7 @@ retry_in_log_order(QueuedEvent *item, int64 log_seq)
 {
 	PjStep		step = {.pair = item->pair,.moved = true};
 	PjBounds	bounds = {.limit = PG_INT32_MAX,.tail = log_seq,
-	.retry = log_seq};
+	.retry = log_seq,.counted = item->counted};
 	bool		failed;
 
 	/* what is not settled has to wait too */
@@ -190,6 +195,7 @@ retry_item(QueuedEvent *item)
 		.nranges = 1,
 		.claims = &claim,
 		.nclaims = 1,
+		.counted = item->counted,
 	};
 	PjCounts	counts = {0};
 
@@ -215,11 +221,25 @@ retry_item(QueuedEvent *item)
 	return item_offset(item) >= item->sequence ? "applied" : "held";
 }
 
+/*
+ * Apply the event that a step has announced.  The caller has entered the pair,
+ * and our own context.
+ */
+void
+pj_item_apply_announced(const PjStep *step)
+{
+	QueuedEvent item = {.pair = step->pair,
+		.aggregate = step->announced_aggregate,
+	.sequence = step->announced_sequence,.counted = true};
+
+	(void) retry_item(&item);
+}
+
 /* See the install script. */
 Datum
 projector_retry(PG_FUNCTION_ARGS)
 {
-	QueuedEvent item;
+	QueuedEvent item = {0};
 	const char *result;
 
 	enter_item(fcinfo, "projector_retry", ShareLock, &item);
@@ -270,7 +290,7 @@ requeue_item(PjPair *pair, const PjEvent *event)
 Datum
 projector_requeue(PG_FUNCTION_ARGS)
 {
-	QueuedEvent item;
+	QueuedEvent item = {0};
 	PjClaim		claim;
 	bool		done = false;
 
@@ -286,7 +306,10 @@ projector_requeue(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(done);
 }
 
-/* The projections that the caller may look after: all, or the one named. */
+/*
+ * The projections that the caller may look after: all, or the one named.  How
+ * they are to be locked is not known yet.
+ */
 static int
 own_projections(Datum name, int32 **ids)
 {
@@ -297,13 +320,82 @@ own_projections(Datum name, int32 **ids)
 	*ids = palloc(sizeof(int32) * Max(n, 1));
 	if (name)
 	{
-		(*ids)[0] = pj_projection_own(TextDatumGetCString(name), ShareLock)->id;
+		PjProjection *projection = pj_projection_find(TextDatumGetCString(name));
+
+		pj_projection_check_own(projection);
+		(*ids)[0] = projection->id;
 		return 1;
 	}
 	for (int i = 0; i < n; i++)
 		if (!projections[i].dormant && pj_projection_is_own(&projections[i]))
 			(*ids)[count++] = projections[i].id;
 	return count;
+}
+
+/* A pair that has dead events. */
+typedef struct DeadPair
+{
+	int32		projection_id;
+	Datum		tenant;
+} DeadPair;
+
+static int
+compare_pairs(const void *a, const void *b)
+{
+	const DeadPair *one = a;
+	const DeadPair *other = b;
+
+	if (one->projection_id != other->projection_id)
+		return one->projection_id < other->projection_id ? -1 : 1;
+	return pj_text_compare(one->tenant, other->tenant);
+}
+
+/* The pairs of the events, in the order in which they are locked. */
+static int
+pairs_of(const int32 *ids, PjClaim *claims, int n, DeadPair **pairs)
+{
+	int			count = 0;
+
+	*pairs = palloc(sizeof(DeadPair) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		(*pairs)[i].projection_id = ids[i];
+		(*pairs)[i].tenant = pj_event_tenant(&claims[i].event);
+	}
+	qsort(*pairs, n, sizeof(DeadPair), compare_pairs);
+	for (int i = 0; i < n; i++)
+		if (i == 0 || compare_pairs(&(*pairs)[i], &(*pairs)[count - 1]) != 0)
+			(*pairs)[count++] = (*pairs)[i];
+	return count;
+}
+
+/*
+ * Take the locks of the pairs.  The lock table is small: of a projection with
+ * many pairs its own lock is taken, exclusively, which stands for all of them.
+ */
+static void
+lock_dead_pairs(const DeadPair *pairs, int n)
+{
+	int			hi;
+
+	for (int lo = 0; lo < n; lo = hi)
+	{
+		int32		id = pairs[lo].projection_id;
+
+		for (hi = lo; hi < n && pairs[hi].projection_id == id; hi++)
+			;
+		if (hi - lo > MAX_LOCKED_PAIRS)
+		{
+			pj_lock_projection(id, ExclusiveLock, true);
+			continue;
+		}
+		pj_lock_projection(id, ShareLock, true);
+		for (int i = lo; i < hi; i++)
+		{
+			pj_lock_pair(id, pairs[i].tenant, ShareLock, true);
+			pj_lock_driver(id, pairs[i].tenant, true);
+		}
+	}
 }
 
 /* See the install script. */
@@ -317,8 +409,10 @@ projector_requeue_dead(PG_FUNCTION_ARGS)
 	int32	   *projection_ids,
 			   *ids;
 	PjClaim    *claims;
+	DeadPair   *pairs;
 	PjContext	saved;
-	int			n;
+	int			n,
+				npairs;
 
 	pj_require_read_committed("projector_requeue_dead");
 	pj_refuse_in_user_code("projector_requeue_dead");
@@ -332,6 +426,8 @@ projector_requeue_dead(PG_FUNCTION_ARGS)
 
 	pj_enter_internal(&saved);
 	n = pj_outbox_dead(projection_ids, n, tenant, limit, &ids, &claims);
+	npairs = pairs_of(ids, claims, n, &pairs);
+	lock_dead_pairs(pairs, npairs);
 	for (int i = 0; i < n; i++)
 	{
 		PjEvent    *event = &claims[i].event;
@@ -339,9 +435,6 @@ projector_requeue_dead(PG_FUNCTION_ARGS)
 		Datum		values[4];
 		bool		nulls[4] = {false};
 
-		pj_lock_projection(ids[i], ShareLock, true);
-		pj_lock_pair(ids[i], pair.tenant, ShareLock, true);
-		pj_lock_driver(ids[i], pair.tenant, true);
 		pair.projection = pj_projection_by_id(ids[i]);
 		if (pair.projection == NULL)
 			continue;			/* somebody else has been faster */
@@ -371,7 +464,7 @@ projector_skip(PG_FUNCTION_ARGS)
 {
 	Datum		reason = pj_required_text(fcinfo, 4, "reason");
 	char	   *who = GetUserNameFromId(GetUserId(), false);
-	QueuedEvent item;
+	QueuedEvent item = {0};
 	PjEvent    *event;
 	bool		done;
 
@@ -392,7 +485,7 @@ projector_skip(PG_FUNCTION_ARGS)
 Datum
 projector_unskip(PG_FUNCTION_ARGS)
 {
-	QueuedEvent item;
+	QueuedEvent item = {0};
 	PjEvent    *event;
 	bool		passed;
 	bool		done;

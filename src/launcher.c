@@ -12,7 +12,8 @@
  *
  * Workers are never restarted by the postmaster, which would bring back those
  * that were terminated on purpose at once.  They are started again from here,
- * at most once per RESTART_MS and database.
+ * at most once per RESTART_MS and database.  If there are more databases than
+ * the server has room for workers they take turns.
  */
 #include "compat.h"
 
@@ -24,6 +25,7 @@
 #include "libpq/pqsignal.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
+#include "nodes/pg_list.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
@@ -52,6 +54,9 @@
 /* How long to wait before a database where none can work is tried again. */
 #define PROBE_MS	60000
 
+/* A database where events wait is as if it had waited longer by so much. */
+#define URGENT_US	(10 * USECS_PER_SEC)
+
 /* So many are tried at a time: others want background workers, too. */
 #define MAX_PROBES	2
 
@@ -60,6 +65,9 @@ typedef struct Database
 {
 	Oid			oid;			/* hash key */
 	TimestampTz next_start;		/* start no worker before */
+	TimestampTz started_at;		/* when the last one was */
+	bool		urgent;			/* events are said to wait there */
+	int			failures;		/* workers that ended before they served */
 	bool		listed;			/* found in the last look */
 } Database;
 
@@ -89,11 +97,15 @@ list_databases(void)
 	{
 		Form_pg_database form = (Form_pg_database) GETSTRUCT(tuple);
 
-		if (!form->datallowconn)
+		/* one whose DROP was interrupted is marked as invalid by -2 */
+		if (!form->datallowconn || form->datconnlimit == -2)
 			continue;
 		database = hash_search(databases, &form->oid, HASH_ENTER, &found);
 		if (!found)
-			database->next_start = 0;
+		{
+			database->next_start = database->started_at = 0;
+			database->failures = 0;
+		}
 		database->listed = true;
 	}
 	table_endscan(scan);
@@ -102,8 +114,13 @@ list_databases(void)
 
 	hash_seq_init(&status, databases);
 	while ((database = hash_seq_search(&status)) != NULL)
-		if (!database->listed)
-			(void) hash_search(databases, &database->oid, HASH_REMOVE, NULL);
+	{
+		if (database->listed)
+			continue;
+		pj_allow_workers(database->oid);
+		pj_slot_wait_no_more(database->oid);
+		(void) hash_search(databases, &database->oid, HASH_REMOVE, NULL);
+	}
 }
 
 /* Settings have changed: workers may now run where they could not before. */
@@ -136,7 +153,12 @@ read_news(void)
 	{
 		database = hash_search(databases, &dboid, HASH_FIND, NULL);
 		if (database)
+		{
 			database->next_start = 0;
+			database->urgent = true;
+		}
+		else if (!OidIsValid(dboid))
+			look_everywhere();
 	}
 }
 
@@ -156,36 +178,118 @@ count_probes(void)
 }
 
 /*
- * Start workers where there are too few.  The first one in a database has to
- * find the extension before others follow.
+ * Somebody wants to drop, rename or copy a database, and gives up after five
+ * seconds.  A worker in a long batch does not look, so it is told to end.
  */
 static void
-start_workers(void)
+clear_the_way(void)
 {
-	TimestampTz now = GetCurrentTimestamp();
 	HASH_SEQ_STATUS status;
 	Database   *database;
-	int			probes;
+	bool		serving;
 
-	if (!pj_enabled)
-		return;
-	probes = count_probes();
+	hash_seq_init(&status, databases);
+	while ((database = hash_seq_search(&status)) != NULL)
+		if (pj_slot_count(database->oid, &serving) > 0 &&
+			pj_database_is_wanted(database->oid))
+			(void) pj_end_workers(database->oid);
+}
+
+/*
+ * When to start another worker in a database.  Where they end before they have
+ * served, for whatever reason, longer and longer is waited.
+ */
+static TimestampTz
+next_start(Database *database, TimestampTz now, bool serving)
+{
+	int			wait = RESTART_MS;
+
+	if (serving)
+		database->failures = 0;
+	for (int i = 0; i < database->failures && wait < PROBE_MS; i++)
+		wait *= 2;
+	database->failures += !serving;
+	return TimestampTzPlusMilliseconds(now, Min(wait, PROBE_MS));
+}
+
+/* The database whose turn it is comes first. */
+static int
+compare_databases(const ListCell *a, const ListCell *b)
+{
+	const Database *one = lfirst(a);
+	const Database *other = lfirst(b);
+	TimestampTz mine = one->started_at - (one->urgent ? URGENT_US : 0);
+	TimestampTz its = other->started_at - (other->urgent ? URGENT_US : 0);
+
+	return mine < its ? -1 : mine > its;
+}
+
+/* The databases that have too few workers, in the order of their turns. */
+static List *
+needy_databases(TimestampTz now)
+{
+	HASH_SEQ_STATUS status;
+	Database   *database;
+	List	   *needy = NIL;
+
 	hash_seq_init(&status, databases);
 	while ((database = hash_seq_search(&status)) != NULL)
 	{
 		bool		serving;
 		int			running = pj_slot_count(database->oid, &serving);
+
+		if (serving)
+		{
+			database->failures = 0;
+			database->urgent = false;
+		}
+		if (running < (serving ? pj_workers : 1) &&
+			database->next_start <= now &&
+			!pj_database_is_wanted(database->oid))
+			needy = lappend(needy, database);
+	}
+	list_sort(needy, compare_databases);
+	return needy;
+}
+
+/*
+ * Start workers where there are too few.  The first one in a database has to
+ * find the extension before others follow.  Where there is no room, the others
+ * are noted as waiting, so that a worker with nothing to do leaves.
+ */
+static void
+start_workers(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	ListCell   *cell;
+	bool		room = true;
+	int			probes;
+
+	if (!pj_enabled)
+		return;
+	probes = count_probes();
+	foreach(cell, needy_databases(now))
+	{
+		Database   *database = lfirst(cell);
+		bool		serving;
+		int			running = pj_slot_count(database->oid, &serving);
 		int			wanted = serving ? pj_workers : 1;
 
-		if (running >= wanted || database->next_start > now ||
-			(!serving && probes >= MAX_PROBES) ||
-			pj_database_is_wanted(database->oid))
+		if (!room && running == 0)
+			pj_slot_wait(database->oid);
+		if (!room || (!serving && probes >= MAX_PROBES))
 			continue;
-		probes += !serving;
-		while (running++ < wanted &&
+		while (running < wanted &&
 			   pj_start_worker(database->oid, wanted, NULL))
-			database->next_start = TimestampTzPlusMilliseconds(now,
-															   RESTART_MS);
+		{
+			running++;
+			probes += !serving;
+			database->started_at = now;
+			database->next_start = next_start(database, now, serving);
+		}
+
+		/* what was tried in vain, for this one, is in vain for the others */
+		room = running == wanted || pj_slot_waits_since(database->oid) == 0;
 	}
 }
 
@@ -221,6 +325,7 @@ projector_launcher_main(Datum arg)
 		list_databases();
 		MemoryContextSwitchTo(context);
 		read_news();
+		clear_the_way();
 		start_workers();
 		MemoryContextReset(context);
 		(void) WaitLatch(MyLatch,

@@ -75,37 +75,62 @@ pj_lock_pair(int32 projection_id, Datum tenant, LOCKMODE mode, bool wait)
 	return acquire(&tag, mode, wait);
 }
 
+/* The pairs that this transaction has locked inline, or had: see below. */
+static struct
+{
+	LocalTransactionId transaction;
+	LOCKTAG		tags[MAX_INLINE_PAIRS];
+	int			count;
+} inline_pairs;
+
+/* Forget the pairs whose locks have gone with a subtransaction. */
+static void
+forget_released(void)
+{
+	int			kept = 0;
+
+	for (int i = 0; i < inline_pairs.count; i++)
+		if (LockHeldByMe(&inline_pairs.tags[i], ShareLock))
+			inline_pairs.tags[kept++] = inline_pairs.tags[i];
+	inline_pairs.count = kept;
+}
+
+static bool
+is_noted(const LOCKTAG *tag)
+{
+	for (int i = 0; i < inline_pairs.count; i++)
+		if (memcmp(&inline_pairs.tags[i], tag, sizeof(LOCKTAG)) == 0)
+			return true;
+	return false;
+}
+
 /*
- * The pair lock as an appender takes it: refused once this transaction has
- * taken many.
+ * The pair lock as an appender takes it: refused if this transaction holds
+ * those of many other pairs.
  */
 bool
 pj_lock_pair_inline(int32 projection_id, Datum tenant, bool wait)
 {
-	static LocalTransactionId counted_for = InvalidLocalTransactionId;
-	static int	taken = 0;
 	LOCKTAG		tag;
 
 	set_pair_tag(&tag, projection_id, tenant, CLASS_PAIR);
-
-	if (counted_for != MyProc->lxid)
+	if (inline_pairs.transaction != MyProc->lxid)
 	{
-		counted_for = MyProc->lxid;
-		taken = 0;
+		inline_pairs.transaction = MyProc->lxid;
+		inline_pairs.count = 0;
 	}
-	if (taken >= MAX_INLINE_PAIRS && !LockHeldByMe(&tag, ShareLock))
-		return false;
-
-	switch (LockAcquire(&tag, ShareLock, false, !wait))
+	if (!is_noted(&tag))
 	{
-		case LOCKACQUIRE_NOT_AVAIL:
+		if (inline_pairs.count == MAX_INLINE_PAIRS)
+			forget_released();
+		if (inline_pairs.count == MAX_INLINE_PAIRS)
 			return false;
-		case LOCKACQUIRE_OK:
-			taken++;
-			return true;
-		default:
-			return true;
 	}
+	if (!acquire(&tag, ShareLock, wait))
+		return false;
+	if (!is_noted(&tag))
+		inline_pairs.tags[inline_pairs.count++] = tag;
+	return true;
 }
 
 bool
@@ -115,6 +140,20 @@ pj_lock_driver(int32 projection_id, Datum tenant, bool wait)
 
 	set_pair_tag(&tag, projection_id, tenant, CLASS_DRIVER);
 	return acquire(&tag, ExclusiveLock, wait);
+}
+
+/* Is nobody else at work on the pair, because we have the locks for it? */
+bool
+pj_driver_is_locked(int32 projection_id, Datum tenant)
+{
+	LOCKTAG		driver,
+				projection;
+
+	set_pair_tag(&driver, projection_id, tenant, CLASS_DRIVER);
+	SET_LOCKTAG_ADVISORY(projection, MyDatabaseId, projection_id, 0,
+						 CLASS_PROJECTION);
+	return LockHeldByMe(&driver, ExclusiveLock) ||
+		LockHeldByMe(&projection, ExclusiveLock);
 }
 
 /*

@@ -63,14 +63,26 @@ static PjStatement insert_new_one = {
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID, UUIDOID},
 };
 
+/*
+ * Not by INSERT ... ON CONFLICT DO UPDATE, which locks a row before it updates
+ * it: where the attempt that was rolled back had updated the same row, that is
+ * more than an assertion of PostgreSQL's heap_update() allows.
+ */
 static PjStatement count_error = {
-	.sql = "INSERT INTO projector.projection_offsets AS o (projection_id,"
+	.sql = "UPDATE projector.projection_offsets"
+	" SET error_count = error_count + 1, last_error = $4, updated_at = now()"
+	" WHERE projection_id = $1 AND tenant_id = $2 AND aggregate_id = $3"
+	" RETURNING error_count",
+	.expect = SPI_OK_UPDATE_RETURNING,
+	.nargs = 4,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, TEXTOID},
+};
+
+static PjStatement insert_error = {
+	.sql = "INSERT INTO projector.projection_offsets (projection_id,"
 	" tenant_id, aggregate_id, last_sequence_number, error_count, last_error)"
-	" VALUES ($1, $2, $3, 0, 1, $4)"
-	" ON CONFLICT (projection_id, tenant_id, aggregate_id) DO UPDATE"
-	" SET error_count = o.error_count + 1, last_error = excluded.last_error,"
-	" updated_at = now() RETURNING error_count",
-	.expect = SPI_OK_INSERT_RETURNING,
+	" VALUES ($1, $2, $3, 0, 1, $4) ON CONFLICT DO NOTHING",
+	.expect = SPI_OK_INSERT,
 	.nargs = 4,
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, TEXTOID},
 };
@@ -308,7 +320,9 @@ pj_offset_count_error(int32 projection_id, Datum tenant, Datum aggregate,
 	CStringGetTextDatum(error)};
 	bool		isnull;
 
-	pj_execute(&count_error, values, NULL);
+	while (pj_execute(&count_error, values, NULL) == 0)
+		if (pj_execute(&insert_error, values, NULL) > 0)
+			return 1;
 	return DatumGetInt32(pj_result(0, 1, &isnull));
 }
 

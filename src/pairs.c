@@ -109,11 +109,12 @@ pj_pairs_due(PjScan *scan, PjProjection *projection, PjPair **pairs)
 
 /*
  * Let the cursors of a projection follow the log's tail, where events come by
- * themselves.  *room is as in pj_cursors_follow().
+ * themselves.  "brief" says that the transaction ends now; *room is as in
+ * pj_cursors_follow() or pj_cursors_follow_some().
  */
 void
 pj_follow_log(int32 projection_id, const PjTenants *all, int64 tail,
-			  int *room)
+			  bool brief, int *room)
 {
 	PjProjection *projection;
 
@@ -123,7 +124,11 @@ pj_follow_log(int32 projection_id, const PjTenants *all, int64 tail,
 
 	/* with the lock, it is what it is */
 	projection = pj_projection_by_id(projection_id);
-	if (projection != NULL && !projection->dormant &&
-		projection->handed_over && !projection->log_ordered)
+	if (projection == NULL || projection->dormant ||
+		!projection->handed_over || projection->log_ordered)
+		return;
+	if (brief)
 		pj_cursors_follow(projection, all, tail, room);
+	else
+		pj_cursors_follow_some(projection, all, tail, room);
 }

@@ -31,6 +31,6 @@ extern void pj_scan_log(PjScan *scan);
 extern int	pj_pairs_due(PjScan *scan, PjProjection *projection,
 						 PjPair **pairs);
 extern void pj_follow_log(int32 projection_id, const PjTenants *all,
-						  int64 tail, int *room);
+						  int64 tail, bool brief, int *room);
 
 #endif							/* PJ_PAIRS_H */

@@ -17,7 +17,6 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
-#include "commands/trigger.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/array.h"
@@ -37,6 +36,7 @@
 #include "statement.h"
 #include "target.h"
 #include "targetguard.h"
+#include "trigger.h"
 #include "waiters.h"
 
 PG_FUNCTION_INFO_V1(projector_projections_changed);
@@ -131,10 +131,10 @@ registry_changed(Datum arg, Oid relid)
 Datum
 projector_projections_changed(PG_FUNCTION_ARGS)
 {
-	TriggerData *trigdata = (TriggerData *) fcinfo->context;
+	TriggerData *trigdata = pj_trigger_data(fcinfo, "projections_changed",
+											&projections_table,
+											PJ_AFTER_STATEMENT, PJ_ANY_EVENT);
 
-	if (!CALLED_AS_TRIGGER(fcinfo))
-		elog(ERROR, "projections_changed: not called as a trigger");
 	CacheInvalidateRelcache(trigdata->tg_relation);
 	return PointerGetDatum(NULL);
 }
@@ -505,6 +505,18 @@ pj_projection_is_own(const PjProjection *projection)
 		(OidIsValid(owner) && has_privs_of_role(GetUserId(), owner));
 }
 
+/* An error if the caller is not. */
+void
+pj_projection_check_own(const PjProjection *projection)
+{
+	if (!pj_projection_is_own(projection))
+		ereport(ERROR,
+				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				errmsg("must be owner of projection \"%s\"",
+					   projection->name),
+				errdetail("Its owner is \"%s\".", projection->owner));
+}
+
 /*
  * The projection of that name, locked until the end of the transaction, for
  * its owner, a member of that role, or a superuser.
@@ -515,12 +527,7 @@ pj_projection_own(const char *name, LOCKMODE mode)
 	PjProjection *projection = pj_projection_find(name);
 	int32		id = projection->id;
 
-	if (!pj_projection_is_own(projection))
-		ereport(ERROR,
-				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				errmsg("must be owner of projection \"%s\"", name),
-				errdetail("Its owner is \"%s\".", projection->owner));
-
+	pj_projection_check_own(projection);
 	pj_lock_projection(id, mode, true);
 
 	/* It may have been changed or dropped while we waited. */

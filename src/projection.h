@@ -75,6 +75,7 @@ extern uint64 pj_projections_generation(void);
 extern PjProjection *pj_projection_by_id(int32 id);
 extern PjProjection *pj_projection_find(const char *name);
 extern bool pj_projection_is_own(const PjProjection *projection);
+extern void pj_projection_check_own(const PjProjection *projection);
 extern PjProjection *pj_projection_own(const char *name, LOCKMODE mode);
 /* Is it a fold, written as a function or as expressions? */
 static inline bool

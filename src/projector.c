@@ -8,6 +8,7 @@
 
 #include "guard.h"
 #include "guc.h"
+#include "intake.h"
 #include "launcher.h"
 #include "shmem.h"
 #include "waiters.h"
@@ -23,6 +24,7 @@ _PG_init(void)
 	pj_guc_init();
 	pj_shmem_init();
 	pj_wakeup_init();
+	pj_intake_init();
 	pj_waiters_init();
 	pj_guard_init();
 	pj_launcher_init();

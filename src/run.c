@@ -40,6 +40,7 @@
 #include "cursor.h"
 #include "deadline.h"
 #include "definition.h"
+#include "errcodes.h"
 #include "failure.h"
 #include "foldmerge.h"
 #include "guc.h"
@@ -394,6 +395,29 @@ pj_run_batch(PjRun *run)
 	if (error)
 		note_error(&job, error);
 	return job.result;
+}
+
+/*
+ * Count the attempt at a run's next batch, which may end the worker or the
+ * server.  Returns false if there is none: somebody else is at work on it, or it
+ * has failed because there were too many.
+ */
+bool
+pj_run_announce(PjRun *run)
+{
+	Job			job = {.run = run};
+	ErrorData	error = {.elevel = ERROR,.sqlerrcode = ERRCODE_PJ_SUSPECT,
+	.message = "the worker or the server ended while a batch of the run was being applied"};
+
+	if (!enter_run(&job))
+		return false;
+	if (run->attempts < job.projection->options.max_attempts)
+	{
+		pj_run_count_attempt(run);
+		return true;
+	}
+	note_error(&job, &error);
+	return false;
 }
 
 /* ---- ending runs from outside ---- */

@@ -10,7 +10,6 @@
  */
 #include "compat.h"
 
-#include "commands/trigger.h"
 #include "executor/spi.h"
 #include "utils/builtins.h"
 #include "utils/errcodes.h"
@@ -18,6 +17,7 @@
 
 #include "runrow.h"
 #include "statement.h"
+#include "trigger.h"
 
 PG_FUNCTION_INFO_V1(projector_runs_check_state);
 
@@ -32,6 +32,8 @@ PG_FUNCTION_INFO_V1(projector_runs_check_state);
 #define ACTIVE "r.state IN ('queued', 'running')"
 
 /* The arbiter is the index that allows for one active run. */
+static PjTable runs_table = {"projection_runs", "projection_runs_pkey"};
+
 static PjStatement insert = {
 	.sql = "INSERT INTO projector.projection_runs (projection_id, tenant_id,"
 	" mode, until_log_seq, requested_by) VALUES ($1, $2, $3, $4, $5)"
@@ -132,17 +134,14 @@ static PjStatement end = {
 Datum
 projector_runs_check_state(PG_FUNCTION_ARGS)
 {
-	TriggerData *trigdata = (TriggerData *) fcinfo->context;
+	TriggerData *trigdata = pj_trigger_data(fcinfo, "runs_check_state",
+											&runs_table, PJ_BEFORE_ROW,
+											TRIGGER_EVENT_UPDATE);
 	TupleDesc	desc;
 	int			column;
 	char	   *before,
 			   *after;
 
-	if (!CALLED_AS_TRIGGER(fcinfo) ||
-		!TRIGGER_FIRED_BY_UPDATE(trigdata->tg_event) ||
-		!TRIGGER_FIRED_FOR_ROW(trigdata->tg_event) ||
-		!TRIGGER_FIRED_BEFORE(trigdata->tg_event))
-		elog(ERROR, "runs_check_state: not called as a trigger");
 	desc = RelationGetDescr(trigdata->tg_relation);
 	column = SPI_fnumber(desc, "state");
 	before = SPI_getvalue(trigdata->tg_trigtuple, desc, column);

@@ -229,17 +229,22 @@ save_results(const Trial *trial)
 
 /*
  * Try the next items of a pair.  The caller has its driver lock.  Returns
- * whether there were any.
+ * whether there were any.  "announce" says that one of them may have ended the
+ * worker or the server: then they are not tried.
  */
 bool
-pj_shadow(PjPair *pair, int limit, int64 upto)
+pj_shadow(PjPair *pair, int limit, int64 upto, bool announce)
 {
 	Trial		trial = {.pair = pair};
 
 	claim_untried(&trial, limit, upto);
 	if (trial.nclaims == 0)
 		return false;
-	try_all(&trial);
+	if (announce)
+		for (int c = 0; c < trial.nclaims; c++)
+			trial.results[c] = UNTESTED;
+	else
+		try_all(&trial);
 	save_results(&trial);
 	return true;
 }

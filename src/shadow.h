@@ -9,6 +9,6 @@
 
 #include "cursor.h"
 
-extern bool pj_shadow(PjPair *pair, int limit, int64 upto);
+extern bool pj_shadow(PjPair *pair, int limit, int64 upto, bool announce);
 
 #endif							/* PJ_SHADOW_H */

@@ -1,308 +1,118 @@
 /*
  * shmem.c
- *	  Shared state: which worker processes there are, and how to wake them.
+ *	  Shared memory: making it, finding it, and hints to workers in it.
  *
- * It is small enough to be allocated by whichever process first needs it, so
- * the library need not be preloaded for workers to run.
- *
- * A slot is reserved by whoever starts a worker, and attached by the worker
- * itself.  The generation tells a worker that comes late that its slot has
- * been given up and taken by another.  A slot may also be taken by no worker
- * at all, as a note that none shall run in its database.
+ * What is in it says shared.h.  Any process finds or makes it when it first
+ * needs it.  That may fail, so whoever will need it when its transaction has
+ * ended, and nothing may fail any more, calls pj_shmem_attach() before.
  *
  * No other lock is taken, and nothing is started, while the lock is held.
  */
 #include "compat.h"
 
-#include <signal.h>
-
 #include "miscadmin.h"
-#include "port/atomics.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
-#include "storage/lwlock.h"
-#include "storage/proc.h"
 #include "storage/shmem.h"
-#include "storage/spin.h"
-#include "utils/timestamp.h"
 
-#include "shmem.h"
+#include "shared.h"
 
-/* A worker that has not attached after so long is not coming. */
-#define ATTACH_TIMEOUT_MS	15000
+SharedControl *pj_control = NULL;
+SharedArea *pj_area = NULL;
+int			pj_nslots = 0;
 
-/* Databases the launcher is told of at a time; more are found by probing. */
-#define MAX_CHANGED			16
-
-/*
- * One apply worker.  Shared->lock protects every field but the last: shared to
- * read, exclusive to change.
- */
-typedef struct WorkerSlot
-{
-	bool		in_use;
-	bool		stop;			/* no worker, but a note that none shall run */
-	bool		serving;		/* it has found the extension */
-	bool		absent;			/* it has not, or may not run, and is gone */
-	uint32		generation;		/* bumped each time the slot is taken */
-	Oid			dboid;			/* database it serves */
-	PGPROC	   *proc;			/* NULL until the worker has attached */
-	TimestampTz reserved_at;	/* one that never attaches is given up */
-	pg_atomic_uint32 wakeups;	/* how often it was told of work, by anybody */
-} WorkerSlot;
-
-typedef struct Shared
-{
-	LWLock		lock;
-	PGPROC	   *launcher;		/* NULL unless it runs; under lock */
-	int			nchanged;		/* likewise, as are these */
-	Oid			changed[MAX_CHANGED];	/* databases to look at again */
-	WorkerSlot	slots[PJ_MAX_WORKERS];
-
-	/* A ring, and how many were ever put into it; under its own lock. */
-	slock_t		hints_lock;
-	uint64		nhints;
-	uint64		hints[PJ_MAX_HINTS];	/* 0: too many to tell */
-	Oid			hint_databases[PJ_MAX_HINTS];
-} Shared;
-
-static Shared *shared = NULL;
-static int	my_slot = -1;
-static uint32 my_generation;
 static bool preloaded = false;
 static shmem_request_hook_type next_shmem_request = NULL;
 
-/* Find the shared state, or make it if this is the first process to ask. */
-static void
-attach(void)
+/* One slot for each worker process that the server may have. */
+static Size
+area_size(void)
 {
-	bool		found;
-
-	if (shared != NULL)
-		return;
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	shared = ShmemInitStruct("projector", sizeof(Shared), &found);
-	if (!found)
-	{
-		memset(shared, 0, sizeof(Shared));
-		for (int i = 0; i < PJ_MAX_WORKERS; i++)
-			pg_atomic_init_u32(&shared->slots[i].wakeups, 0);
-		LWLockInitialize(&shared->lock, LWLockNewTrancheId());
-		SpinLockInit(&shared->hints_lock);
-	}
-	LWLockRelease(AddinShmemInitLock);
-	LWLockRegisterTranche(shared->lock.tranche, "projector");
+	return add_size(offsetof(SharedArea, slots),
+					mul_size(sizeof(WorkerSlot), max_worker_processes));
 }
 
 static void
-lock_shared(LWLockMode mode)
+init_area(SharedArea *area)
 {
-	attach();
-	LWLockAcquire(&shared->lock, mode);
+	memset(area, 0, area_size());
+	SpinLockInit(&area->tails_lock);
+	for (int i = 0; i < max_worker_processes; i++)
+		pg_atomic_init_u32(&area->slots[i].wakeups, 0);
 }
 
 static void
-unlock_shared(void)
+init_control(SharedControl *control)
 {
-	LWLockRelease(&shared->lock);
-}
-
-/* ---- slots ---- */
-
-/* Is the slot a worker's, present or to come?  The caller has the lock. */
-static bool
-is_taken(const WorkerSlot *slot)
-{
-	return slot->in_use && !slot->stop &&
-		(slot->proc != NULL ||
-		 !TimestampDifferenceExceeds(slot->reserved_at, GetCurrentTimestamp(),
-									 ATTACH_TIMEOUT_MS));
-}
-
-/* The note that no worker shall run in a database.  Likewise. */
-static WorkerSlot *
-stop_note(Oid dboid)
-{
-	for (int i = 0; i < PJ_MAX_WORKERS; i++)
-		if (shared->slots[i].in_use && shared->slots[i].stop &&
-			shared->slots[i].dboid == dboid)
-			return &shared->slots[i];
-	return NULL;
-}
-
-static WorkerSlot *
-free_slot(void)
-{
-	for (int i = 0; i < PJ_MAX_WORKERS; i++)
-		if (!is_taken(&shared->slots[i]) && !shared->slots[i].stop)
-			return &shared->slots[i];
-	return NULL;
-}
-
-static int
-count_taken(Oid dboid, bool *serving)
-{
-	int			n = 0;
-
-	*serving = false;
-	for (int i = 0; i < PJ_MAX_WORKERS; i++)
-	{
-		const WorkerSlot *slot = &shared->slots[i];
-
-		if (!is_taken(slot) || slot->dboid != dboid)
-			continue;
-		n++;
-		*serving = *serving || slot->serving;
-	}
-	return n;
-}
-
-static void
-take_slot(WorkerSlot *slot, Oid dboid)
-{
-	slot->in_use = true;
-	slot->stop = slot->serving = slot->absent = false;
-	slot->dboid = dboid;
-	slot->proc = NULL;
-	slot->reserved_at = GetCurrentTimestamp();
-	slot->generation++;
+	memset(control, 0, sizeof(SharedControl));
+	LWLockInitialize(&control->lock, LWLockNewTrancheId());
+	SpinLockInit(&control->hints_lock);
+	control->handle = DSM_HANDLE_INVALID;
 }
 
 /*
- * Reserve a slot for a worker that is about to be started, unless the
- * database has as many as it may have, or shall have none.  Returns -1 then.
+ * Find the area in dynamic shared memory, or make it.  Where there is no room
+ * for it nothing is stored, and the next one to ask tries again.
  */
-int
-pj_slot_reserve(Oid dboid, int limit, uint32 *generation)
+static SharedArea *
+map_area(void)
 {
-	WorkerSlot *slot = NULL;
-	bool		serving;
+	dsm_segment *segment;
+	bool		found = pj_control->handle != DSM_HANDLE_INVALID;
 
-	lock_shared(LW_EXCLUSIVE);
-	if (stop_note(dboid) == NULL && count_taken(dboid, &serving) < limit)
-		slot = free_slot();
-	if (slot != NULL)
+	if (found)
+		segment = dsm_attach(pj_control->handle);
+	else
+		segment = dsm_create(area_size(), DSM_CREATE_NULL_IF_MAXSEGMENTS);
+	if (segment == NULL)
+		return NULL;
+	dsm_pin_mapping(segment);
+	if (!found)
 	{
-		take_slot(slot, dboid);
-		*generation = slot->generation;
+		init_area(dsm_segment_address(segment));
+		dsm_pin_segment(segment);
+		pj_control->handle = dsm_segment_handle(segment);
 	}
-	unlock_shared();
-	return slot == NULL ? -1 : slot - shared->slots;
+	return dsm_segment_address(segment);
 }
 
-/* Give a slot back, if it is still the one that was reserved. */
+/* Find the shared state, or make it if this is the first process to ask. */
 void
-pj_slot_release(int slot, uint32 generation)
+pj_shmem_attach(void)
 {
-	lock_shared(LW_EXCLUSIVE);
-	if (shared->slots[slot].generation == generation)
-	{
-		shared->slots[slot].in_use = false;
-		shared->slots[slot].proc = NULL;
-	}
-	unlock_shared();
+	Size		size = MAXALIGN(sizeof(SharedControl));
+	SharedControl *control;
+	bool		found;
+
+	if (pj_area != NULL)
+		return;
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	control = ShmemInitStruct("projector", preloaded ?
+							  add_size(size, area_size()) : size, &found);
+	if (!found)
+		init_control(control);
+	if (!found && preloaded)
+		init_area((SharedArea *) ((char *) control + size));
+	if (pj_control == NULL)
+		LWLockRegisterTranche(control->lock.tranche, "projector");
+	pj_control = control;
+	pj_area = preloaded ? (SharedArea *) ((char *) control + size) :
+		map_area();
+	pj_nslots = pj_area ? max_worker_processes : 0;
+	LWLockRelease(AddinShmemInitLock);
 }
 
-static void
-detach_slot(int code, Datum arg)
-{
-	pj_slot_release(my_slot, my_generation);
-	pj_wake_launcher(InvalidOid);
-	my_slot = -1;
-}
-
-/* Take the slot that was reserved for this worker. */
-bool
-pj_slot_attach(int slot, uint32 generation)
-{
-	bool		mine;
-
-	lock_shared(LW_EXCLUSIVE);
-	mine = shared->slots[slot].in_use &&
-		shared->slots[slot].generation == generation;
-	if (mine)
-		shared->slots[slot].proc = MyProc;
-	unlock_shared();
-	if (mine)
-	{
-		my_slot = slot;
-		my_generation = generation;
-		before_shmem_exit(detach_slot, (Datum) 0);
-	}
-	return mine;
-}
-
-/* This worker has found the extension in its database … */
 void
-pj_slot_serving(void)
+pj_lock_shared(LWLockMode mode)
 {
-	lock_shared(LW_EXCLUSIVE);
-	shared->slots[my_slot].serving = true;
-	unlock_shared();
+	if (pj_area == NULL)
+		pj_shmem_attach();
+	LWLockAcquire(&pj_control->lock, mode);
 }
 
-/* … or has not, or may not run there, and leaves. */
 void
-pj_slot_absent(void)
+pj_unlock_shared(void)
 {
-	lock_shared(LW_EXCLUSIVE);
-	shared->slots[my_slot].absent = true;
-	unlock_shared();
-}
-
-/* For the launcher: a database whose worker has left for that reason. */
-bool
-pj_slot_collect_absent(Oid *dboid)
-{
-	bool		found = false;
-
-	lock_shared(LW_EXCLUSIVE);
-	for (int i = 0; i < PJ_MAX_WORKERS && !found; i++)
-	{
-		WorkerSlot *slot = &shared->slots[i];
-
-		if (slot->in_use || !slot->absent)
-			continue;
-		slot->absent = false;
-		*dboid = slot->dboid;
-		found = true;
-	}
-	unlock_shared();
-	return found;
-}
-
-/* Does this worker's database have more than its share without it? */
-bool
-pj_slot_surplus(int limit)
-{
-	int			before = 0;
-	bool		stopped;
-
-	lock_shared(LW_SHARED);
-	stopped = stop_note(MyDatabaseId) != NULL;
-	for (int i = 0; i < my_slot; i++)
-		before += is_taken(&shared->slots[i]) &&
-			shared->slots[i].dboid == MyDatabaseId;
-	unlock_shared();
-	return stopped || before >= limit;
-}
-
-/* How many workers a database has, or is about to have. */
-int
-pj_slot_count(Oid dboid, bool *serving)
-{
-	int			n;
-
-	lock_shared(LW_SHARED);
-	n = count_taken(dboid, serving);
-	unlock_shared();
-	return n;
-}
-
-bool
-pj_is_worker(void)
-{
-	return my_slot >= 0;
+	LWLockRelease(&pj_control->lock);
 }
 
 /* ---- hints ---- */
@@ -311,16 +121,16 @@ pj_is_worker(void)
 void
 pj_hints_add(Oid dboid, const uint64 *hints, int n)
 {
-	attach();
-	SpinLockAcquire(&shared->hints_lock);
+	pj_shmem_attach();
+	SpinLockAcquire(&pj_control->hints_lock);
 	for (int i = 0; i < n; i++)
 	{
-		int			place = shared->nhints++ % PJ_MAX_HINTS;
+		int			place = pj_control->nhints++ % PJ_MAX_HINTS;
 
-		shared->hints[place] = hints[i];
-		shared->hint_databases[place] = dboid;
+		pj_control->hints[place] = hints[i];
+		pj_control->hint_databases[place] = dboid;
 	}
-	SpinLockRelease(&shared->hints_lock);
+	SpinLockRelease(&pj_control->hints_lock);
 }
 
 /*
@@ -332,155 +142,25 @@ pj_hints_read(uint64 *next, uint64 *hints)
 {
 	int			n = 0;
 
-	attach();
-	SpinLockAcquire(&shared->hints_lock);
-	if (shared->nhints - *next > PJ_MAX_HINTS)
+	pj_shmem_attach();
+	SpinLockAcquire(&pj_control->hints_lock);
+	if (pj_control->nhints - *next > PJ_MAX_HINTS)
 	{
-		*next = shared->nhints;
+		*next = pj_control->nhints;
 		n = -1;
 	}
-	for (; *next < shared->nhints; (*next)++)
+	for (; *next < pj_control->nhints; (*next)++)
 	{
 		int			place = *next % PJ_MAX_HINTS;
 
-		if (shared->hint_databases[place] != MyDatabaseId || n < 0)
+		if (pj_control->hint_databases[place] != MyDatabaseId || n < 0)
 			continue;
-		hints[n++] = shared->hints[place];
+		hints[n++] = pj_control->hints[place];
 		if (hints[n - 1] == 0)
 			n = -1;
 	}
-	SpinLockRelease(&shared->hints_lock);
+	SpinLockRelease(&pj_control->hints_lock);
 	return n;
-}
-
-/* ---- waking and stopping workers ---- */
-
-/* Tell a database's workers that there is something to do. */
-void
-pj_wake_workers(Oid dboid)
-{
-	lock_shared(LW_SHARED);
-	for (int i = 0; i < PJ_MAX_WORKERS; i++)
-	{
-		WorkerSlot *slot = &shared->slots[i];
-
-		if (!slot->in_use || slot->dboid != dboid || slot->proc == NULL)
-			continue;
-		pg_atomic_fetch_add_u32(&slot->wakeups, 1);
-		SetLatch(&slot->proc->procLatch);
-	}
-	unlock_shared();
-}
-
-/*
- * How often this worker was told so.  The latch alone does not say: whatever
- * waits within a batch, for a lock or in a projection's code, resets it.
- */
-uint32
-pj_slot_wakeups(void)
-{
-	return pg_atomic_read_u32(&shared->slots[my_slot].wakeups);
-}
-
-/*
- * Tell a database's workers to end, and note that no others shall be started.
- * Returns how many there were.
- */
-int
-pj_stop_workers(Oid dboid)
-{
-	WorkerSlot *note;
-	int			n = 0;
-
-	lock_shared(LW_EXCLUSIVE);
-	note = stop_note(dboid);
-	if (note == NULL && (note = free_slot()) != NULL)
-	{
-		take_slot(note, dboid);
-		note->stop = true;
-	}
-	for (int i = 0; i < PJ_MAX_WORKERS; i++)
-	{
-		WorkerSlot *slot = &shared->slots[i];
-
-		if (!slot->in_use || slot->dboid != dboid || slot->proc == NULL)
-			continue;
-		kill(slot->proc->pid, SIGTERM);
-		n++;
-	}
-	unlock_shared();
-	return n;
-}
-
-/* Take that note back. */
-void
-pj_allow_workers(Oid dboid)
-{
-	WorkerSlot *note;
-
-	lock_shared(LW_EXCLUSIVE);
-	note = stop_note(dboid);
-	if (note != NULL)
-		note->in_use = note->stop = false;
-	unlock_shared();
-}
-
-/* ---- the launcher ---- */
-
-static void
-detach_launcher(int code, Datum arg)
-{
-	lock_shared(LW_EXCLUSIVE);
-	if (shared->launcher == MyProc)
-		shared->launcher = NULL;
-	unlock_shared();
-}
-
-/* This process is the launcher. */
-void
-pj_launcher_attach(void)
-{
-	lock_shared(LW_EXCLUSIVE);
-	shared->launcher = MyProc;
-	unlock_shared();
-	before_shmem_exit(detach_launcher, (Datum) 0);
-}
-
-bool
-pj_launcher_runs(void)
-{
-	bool		runs;
-
-	lock_shared(LW_SHARED);
-	runs = shared->launcher != NULL;
-	unlock_shared();
-	return runs;
-}
-
-/* Tell the launcher that something happened, perhaps to one database. */
-void
-pj_wake_launcher(Oid dboid)
-{
-	lock_shared(LW_EXCLUSIVE);
-	if (OidIsValid(dboid) && shared->nchanged < MAX_CHANGED)
-		shared->changed[shared->nchanged++] = dboid;
-	if (shared->launcher != NULL)
-		SetLatch(&shared->launcher->procLatch);
-	unlock_shared();
-}
-
-/* For the launcher: the next database it was told of. */
-bool
-pj_launcher_next_hint(Oid *dboid)
-{
-	bool		found;
-
-	lock_shared(LW_EXCLUSIVE);
-	found = shared->nchanged > 0;
-	if (found)
-		*dboid = shared->changed[--shared->nchanged];
-	unlock_shared();
-	return found;
 }
 
 /* ---- loading the library ---- */
@@ -497,14 +177,15 @@ request_shmem(void)
 {
 	if (next_shmem_request)
 		next_shmem_request();
-	RequestAddinShmemSpace(MAXALIGN(sizeof(Shared)));
+	RequestAddinShmemSpace(add_size(MAXALIGN(sizeof(SharedControl)),
+									area_size()));
 }
 
 void
 pj_shmem_init(void)
 {
-	StaticAssertStmt(sizeof(Shared) < 4096,
-					 "shared state must fit where nothing was reserved");
+	StaticAssertStmt(sizeof(SharedControl) < 4096,
+					 "the control structure must fit where nothing was reserved");
 
 	preloaded = process_shared_preload_libraries_in_progress;
 	if (!preloaded)

@@ -98,6 +98,13 @@ pj_source_relid(void)
 	return pj_relid(&pj_events_table);
 }
 
+/* The table of events, for whoever must know that it is the one. */
+PjTable *
+pj_source_table(void)
+{
+	return &pj_events_table;
+}
+
 bool
 pj_text_equal(Datum a, Datum b)
 {

@@ -113,6 +113,7 @@ extern int	pj_events_ranges(PjEvent *events, int n, PjRange **ranges);
 
 extern Oid	pj_event_type_oid(void);
 extern Oid	pj_source_relid(void);
+extern struct PjTable *pj_source_table(void);
 extern Size pj_source_event(TupleTableSlot *slot, PjEvent *event);
 extern bool pj_source_position(Datum tenant, Datum aggregate,
 							   int64 sequence_number, PjPosition *position);

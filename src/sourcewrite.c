@@ -11,7 +11,7 @@
  */
 #include "compat.h"
 
-#include "commands/trigger.h"
+#include "access/detoast.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
@@ -26,9 +26,14 @@
 #include "errcodes.h"
 #include "fetch.h"
 #include "guc.h"
+#include "intake.h"
 #include "source.h"
 #include "sourcetable.h"
 #include "statement.h"
+#include "trigger.h"
+
+/* The longest tenant_id, aggregate_id and event_type. */
+#define PJ_MAX_ID_BYTES	1000
 
 PG_FUNCTION_INFO_V1(projector_events_before_insert);
 PG_FUNCTION_INFO_V1(projector_events_append_only);
@@ -303,13 +308,26 @@ pj_source_check_hash(const PjEvent *event)
 			errdetail("The event has been changed since it was appended."));
 }
 
+/*
+ * Check an id or type.  All of our indexes have room for what is no longer than
+ * the limit; what was in the log before it is restored, keeps its length.
+ */
 static void
-check_not_empty(Datum value, const char *column)
+check_name(Datum value, const char *column, bool restored)
 {
-	if (VARSIZE_ANY_EXHDR(DatumGetTextPP(value)) == 0)
+	Size		length = toast_raw_datum_size(value) - VARHDRSZ;
+
+	if (length == 0)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("%s of an event must not be empty", column));
+	if (length > PJ_MAX_ID_BYTES && !restored)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("%s of an event must not be longer than %d bytes",
+					   column, PJ_MAX_ID_BYTES),
+				errdetail("This one has %zu bytes.", length),
+				errhint("Use a shorter one, such as a hash, and keep the long one in the payload."));
 }
 
 /* User code may not append unless its projection says that it does. */
@@ -330,28 +348,32 @@ check_may_append(void)
 }
 
 /*
- * BEFORE INSERT, for each row: refuse what is empty, fill in the payload's
+ * BEFORE INSERT, for each row: refuse what is empty or too long, fill in the payload's
  * hash or check the one given.  NULLs are left to the columns' constraints.
  */
 Datum
 projector_events_before_insert(PG_FUNCTION_ARGS)
 {
-	TriggerData *trigdata = (TriggerData *) fcinfo->context;
+	TriggerData *trigdata = pj_trigger_data(fcinfo, "events_before_insert",
+											&pj_events_table, PJ_BEFORE_ROW,
+											TRIGGER_EVENT_INSERT);
 	Datum	   *columns;
 	bool	   *nulls;
+	bool		restored;
 
-	if (!CALLED_AS_TRIGGER(fcinfo))
-		elog(ERROR, "events_before_insert: not called as a trigger");
 	check_may_append();
 
 	pj_deform(trigdata->tg_trigtuple, RelationGetDescr(trigdata->tg_relation),
 			  &columns, &nulls);
+	restored = !nulls[Anum_payload_hash - 1];
+	if (!nulls[Anum_log_seq - 1])
+		pj_intake_row(DatumGetInt64(columns[Anum_log_seq - 1]), restored);
 	if (!nulls[Anum_tenant_id - 1])
-		check_not_empty(columns[Anum_tenant_id - 1], "tenant_id");
+		check_name(columns[Anum_tenant_id - 1], "tenant_id", restored);
 	if (!nulls[Anum_aggregate_id - 1])
-		check_not_empty(columns[Anum_aggregate_id - 1], "aggregate_id");
+		check_name(columns[Anum_aggregate_id - 1], "aggregate_id", restored);
 	if (!nulls[Anum_event_type - 1])
-		check_not_empty(columns[Anum_event_type - 1], "event_type");
+		check_name(columns[Anum_event_type - 1], "event_type", restored);
 
 	if (nulls[Anum_payload - 1])
 		return PointerGetDatum(trigdata->tg_trigtuple);
@@ -376,6 +398,8 @@ projector_events_before_insert(PG_FUNCTION_ARGS)
 Datum
 projector_events_append_only(PG_FUNCTION_ARGS)
 {
+	(void) pj_trigger_data(fcinfo, "events_append_only", &pj_events_table,
+						   PJ_BEFORE_STATEMENT, PJ_ANY_EVENT);
 	ereport(ERROR,
 			errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			errmsg("events are append-only"),

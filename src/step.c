@@ -49,18 +49,25 @@ static void
 note_result(PjStep *step, const PjApply *apply)
 {
 	pj_apply_count(apply, &step->counts);
+	if (apply->announced)
+	{
+		step->announced = pj_event_log_seq(apply->announced);
+		step->announced_aggregate = pj_event_aggregate(apply->announced);
+		step->announced_sequence = pj_event_sequence(apply->announced);
+	}
 	step->busy = step->busy || apply->busy || apply->conflict;
 }
 
 /* Read the log up to "bound", aggregate by aggregate. */
 static PjProgress
-read_log(PjStep *step, int64 bound, int limit)
+read_log(PjStep *step, const PjBounds *bounds, int64 bound, int limit)
 {
 	PjPair	   *pair = &step->pair;
 	bool		behind = pj_pair_behind(pair);
 	PjEvent    *events;
 	int64		last = bound;
-	PjApply		apply = {.pair = pair,.driver = PJ_BY_LOG};
+	PjApply		apply = {.pair = pair,.driver = PJ_BY_LOG,
+	.announce = bounds->announce};
 
 	if (bound <= pair->last_log_seq && !behind)
 		return PJ_IDLE;
@@ -137,7 +144,8 @@ read_in_log_order(PjStep *step, const PjBounds *bounds, int limit)
 	PjPair	   *pair = &step->pair;
 	PjEvent    *events;
 	PjApply		apply = {.pair = pair,.driver = PJ_BY_LOG,
-	.retry = bounds->retry};
+		.retry = bounds->retry,.counted = bounds->counted,
+	.announce = bounds->announce};
 	int64		before = pair->last_log_seq;
 	int64		upto = bounds->tail;
 	bool		more;
@@ -216,6 +224,7 @@ read_queue(PjStep *step, const PjBounds *bounds, int limit)
 	PjApply		apply = {
 		.pair = pair,
 		.driver = PJ_BY_QUEUE,
+		.announce = bounds->announce,
 	};
 	bool		worked;
 
@@ -281,27 +290,30 @@ pj_step(PjStep *step, const PjBounds *bounds)
 {
 	PjPair	   *pair = &step->pair;
 	int			limit = Min(pair->projection->options.batch_size,
-							bounds->limit);
+							bounds->announce && pair->mode != PJ_SHADOW ?
+							1 : bounds->limit);
 	PjProgress	progress;
 
 	step->busy = false;
+	step->announced = 0;
 	if (pair->mode == PJ_OFF || pair->paused || pair->run_id != 0 ||
 		pair->state == PJ_STOPPED ||
 		pj_projection_problem(pair->projection) != NULL)
 		return PJ_IDLE;
 	if (pair->mode == PJ_SHADOW)
-		return pj_shadow(pair, limit, bounds->upto) ? PJ_MORE : PJ_IDLE;
+		return pj_shadow(pair, limit, bounds->upto, bounds->announce) ?
+			PJ_MORE : PJ_IDLE;
 	if (pj_pair_behind(pair) && !pair->projection->handed_over &&
 		!bounds->ordered)
 		return PJ_IDLE;
 	if (pair->projection->log_ordered)
 		return read_in_log_order(step, bounds, limit);
 	if (pj_pair_behind(pair))
-		return read_log(step, behind_bound(pair, bounds), limit);
+		return read_log(step, bounds, behind_bound(pair, bounds), limit);
 
 	progress = read_queue(step, bounds, limit);
 	if (progress == PJ_IDLE && pair->mode == PJ_FOLLOW)
-		return read_log(step, bounds->tail, limit);
+		return read_log(step, bounds, bounds->tail, limit);
 	return pair->mode == PJ_FOLLOW ? PJ_MORE : progress;
 }
 

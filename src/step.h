@@ -33,6 +33,11 @@ typedef struct PjStep
 	/* set by pj_step(): somebody was in the way who does not wake us */
 	bool		busy;
 
+	/* set by pj_step() if it was to announce one, and found it; else 0 */
+	int64		announced;		/* log_seq */
+	Datum		announced_aggregate;
+	int64		announced_sequence;
+
 	/* what is to be saved */
 	bool		moved;			/* the cursor, or the state */
 	PjCounts	counts;
@@ -44,7 +49,9 @@ typedef struct PjBounds
 	int			limit;			/* events, if fewer than the batch size */
 	int64		upto;			/* of queued items */
 	int64		tail;			/* of the log */
-	int64		retry;			/* as in PjApply */
+	int64		retry;			/* as in PjApply, as are these two */
+	bool		counted;
+	bool		announce;
 	bool		ordered;		/* somebody wants it now: read up to the tail,
 								 * even if there is no handover yet */
 } PjBounds;

@@ -29,6 +29,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "shmem.h"
 #include "source.h"
 #include "tail.h"
 
@@ -149,6 +150,9 @@ look_ahead(void)
 {
 	known.pending = false;		/* an error leaves it so */
 	known.next = pj_source_last_log_seq();
+
+	/* before we look who is writing: see intake.c */
+	pj_publish_tail(known.relid, known.next);
 	pj_writers_note(&known.writers);
 	known.pending = true;
 }

@@ -99,6 +99,20 @@ static PjStatement look_at_log = {
 	.argtypes = {INT4OID, TEXTOID, INT8OID, TEXTARRAYOID},
 };
 
+/* An event between the cursor, $3, and $4 that is not at or below its offset. */
+static PjStatement find_unapplied = {
+	.sql = "SELECT FROM projector.events e LEFT JOIN LATERAL"
+	" (SELECT last_sequence_number FROM projector.projection_offsets o"
+	" WHERE o.projection_id = $1 AND o.tenant_id = $2"
+	" AND o.aggregate_id = e.aggregate_id LIMIT 1) o ON true"
+	" WHERE e.tenant_id = $2 AND e.log_seq > $3 AND e.log_seq <= $4"
+	" AND ($5 IS NULL OR e.event_type = ANY ($5))"
+	" AND e.sequence_number > coalesce(o.last_sequence_number, 0) LIMIT 1",
+	.expect = SPI_OK_SELECT,
+	.nargs = 5,
+	.argtypes = {INT4OID, TEXTOID, INT8OID, INT8OID, TEXTARRAYOID},
+};
+
 /* What a look has found. */
 typedef struct Sight
 {
@@ -136,6 +150,24 @@ see_event(const Wait *wait, const PjPair *pair, Sight *sight)
 }
 
 /*
+ * Has all been applied that the cursor has not passed?  Where new events have
+ * items we know without looking; where nothing is applied, the offsets say.
+ */
+static bool
+is_applied_behind_cursor(const Wait *wait, const PjPair *pair)
+{
+	const PjProjection *projection = pair->projection;
+	Datum		values[5] = {Int32GetDatum(projection->id), wait->tenant,
+		Int64GetDatum(pair->last_log_seq), Int64GetDatum(wait->position),
+	projection->event_types};
+
+	if (projection->dormant || pair->mode == PJ_OFF)
+		return pj_execute(&find_unapplied, values,
+						  projection->event_types ? NULL : "    n") == 0;
+	return !pj_pair_behind(pair) && !pj_pair_reads_log(pair);
+}
+
+/*
  * Has the log been settled up to the position, read by whoever reads it, and
  * nothing been left behind?
  */
@@ -147,16 +179,17 @@ see_log(const Wait *wait, const PjPair *pair, Sight *sight)
 	Int64GetDatum(wait->position), projection->event_types};
 	bool		settled = pj_tail(0) >= wait->position;
 	int64		last;
+	bool		queued;
 	bool		isnull;
 
 	/* what was settled before this look is seen by it */
 	pj_execute(&look_at_log, values, projection->event_types ? NULL : "   n");
 	last = int8_or_zero(1);
-	sight->applied = settled && !DatumGetBool(pj_result(0, 2, &isnull)) &&
-		(pair->last_log_seq >= last ||
-		 (!pj_pair_behind(pair) && !pj_pair_reads_log(pair)));
+	queued = DatumGetBool(pj_result(0, 2, &isnull));
 	sight->dead = int8_or_zero(3);
 	sight->blocked = sight->dead != 0 || pair->state == PJ_STOPPED;
+	sight->applied = settled && !queued &&
+		(pair->last_log_seq >= last || is_applied_behind_cursor(wait, pair));
 }
 
 /* An answer will not come by itself. */

@@ -38,10 +38,14 @@ static uint64 tenants[MAX_TENANTS];
 static int	ntenants = 0;
 static Oid	changed_database = InvalidOid;
 
-/* Wake this database's workers once the transaction has ended. */
+/*
+ * Wake this database's workers once the transaction has ended.  Shared memory
+ * is found now: then nothing may fail any more.
+ */
 void
 pj_wake_at_commit(void)
 {
+	pj_shmem_attach();
 	requested = true;
 }
 
@@ -62,6 +66,7 @@ pj_hint_at_commit(Datum tenant)
 {
 	uint64		hash = pj_tenant_hash(tenant);
 
+	pj_shmem_attach();
 	for (int i = 0; i < ntenants; i++)
 		if (tenants[i] == hash || tenants[i] == 0)
 			return;
@@ -78,6 +83,7 @@ pj_hint_at_commit(Datum tenant)
 void
 pj_hint_all_at_commit(void)
 {
+	pj_shmem_attach();
 	ntenants = 1;
 	tenants[0] = 0;
 }
@@ -86,24 +92,33 @@ pj_hint_all_at_commit(void)
 void
 pj_wake_launcher_at_commit(Oid dboid)
 {
+	pj_shmem_attach();
 	changed_database = dboid;
 }
 
-/* Somebody should know that events are waiting; not every time. */
+/* Somebody should know that databases wait; not every time. */
 static void
-report_no_slot(Oid dboid)
+report_waiting(void)
 {
 	static TimestampTz reported_at = 0;
 	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz since;
+	Oid			longest;
+	bool		urgent;
+	int			n;
 
 	if (!TimestampDifferenceExceeds(reported_at, now, REPORT_MS))
+		return;
+	n = pj_slot_waiting(InvalidOid, &longest, &since, &urgent);
+	if (n == 0)
 		return;
 	reported_at = now;
 	ereport(LOG,
 			errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-			errmsg("could not start a projector worker for database %u",
-				   dboid),
-			errdetail("All background worker slots are in use."),
+			errmsg_plural("%d database waits for a projector worker",
+						  "%d databases wait for a projector worker", n, n),
+			errdetail("All background worker slots are in use. Database %u has waited longest, for %ld seconds.",
+					  longest, (long) ((now - since) / USECS_PER_SEC)),
 			errhint("You might need to increase max_worker_processes."));
 }
 
@@ -126,7 +141,10 @@ pj_start_worker(Oid dboid, int limit, BackgroundWorkerHandle **handle)
 	int			slot = pj_slot_reserve(dboid, limit, &generation);
 
 	if (slot < 0)
+	{
+		report_waiting();
 		return false;
+	}
 	snprintf(worker.bgw_name, BGW_MAXLEN, "projector worker for database %u",
 			 dboid);
 	worker.bgw_main_arg = Int32GetDatum(slot);
@@ -136,7 +154,8 @@ pj_start_worker(Oid dboid, int limit, BackgroundWorkerHandle **handle)
 	if (RegisterDynamicBackgroundWorker(&worker, handle))
 		return true;
 	pj_slot_release(slot, generation);
-	report_no_slot(dboid);
+	pj_slot_wait(dboid);
+	report_waiting();
 	return false;
 }
 
@@ -177,6 +196,21 @@ at_transaction_event(XactEvent event, void *arg)
 }
 
 /*
+ * Wake the workers.  The one there was may just have left, so that others can
+ * have one: then there must be another.
+ */
+static void
+wake_or_start(void)
+{
+	if (pj_wake_workers(MyDatabaseId) || !pj_enabled || IsBinaryUpgrade)
+		return;
+	if (pj_launcher_runs())
+		pj_wake_launcher(MyDatabaseId);
+	else if (pj_autostart)
+		(void) pj_start_worker(MyDatabaseId, 1, NULL);
+}
+
+/*
  * The transaction has ended, its invalidations are out and its locks are
  * released: whoever is woken now sees all of that.  (When it is announced as
  * committed it still has its locks, and others do not know yet what it has
@@ -195,8 +229,10 @@ after_transaction(ResourceReleasePhase phase, bool committed, bool top,
 		pj_hints_add(MyDatabaseId, tenants, ntenants);
 
 	/* a worker may be waiting for us to end, one way or the other */
-	if (requested)
-		pj_wake_workers(MyDatabaseId);
+	if (requested && committed)
+		wake_or_start();
+	else if (requested)
+		(void) pj_wake_workers(MyDatabaseId);
 	forget();
 }
 

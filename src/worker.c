@@ -36,15 +36,18 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #include "utils/timeout.h"
 #include "utils/timestamp.h"
 
 #include "active.h"
+#include "caution.h"
 #include "context.h"
 #include "delta.h"
 #include "guc.h"
 #include "handover.h"
 #include "identity.h"
+#include "item.h"
 #include "lock.h"
 #include "model.h"
 #include "outbox.h"
@@ -54,13 +57,16 @@
 #include "prune.h"
 #include "run.h"
 #include "shmem.h"
+#include "source.h"
 #include "step.h"
 #include "tail.h"
+#include "turn.h"
 #include "wakeup.h"
 #include "worker.h"
 
 PG_FUNCTION_INFO_V1(projector_worker_start);
 PG_FUNCTION_INFO_V1(projector_worker_stop);
+PG_FUNCTION_INFO_V1(projector_worker_waits_since);
 
 /* How often to look whether somebody wants us out of the database. */
 #define LEAVE_CHECK_MS		500
@@ -87,6 +93,9 @@ PG_FUNCTION_INFO_V1(projector_worker_stop);
 
 /* So many cursors are made at a time, for the same reason. */
 #define MAX_NEW_CURSORS		64
+
+/* The counts of so many pairs are added up in one transaction. */
+#define MAX_ADDED_PAIRS		256
 
 /* How often to look whether a writer has ended that all wait for. */
 #define POLL_MIN_MS			5
@@ -120,10 +129,15 @@ static struct
 	List	   *penalties;		/* of Penalty */
 	PjStep	   *current;		/* being worked on */
 	TimestampTz wake_at;		/* sleep no longer than until then */
+	TimestampTz next_due;		/* when a failed event is to be tried again */
+	TimestampTz busy_at;		/* when something was done */
+	bool		penalized;		/* a pair is left alone that has work */
 	bool		polling;		/* somebody is in the way */
 	int			poll_ms;		/* how long to wait for him this time */
 	TimestampTz looked_at;		/* for work */
 	TimestampTz chores_at;
+	int64		announced_run;	/* whose next batch has been announced */
+	bool		adding_up;		/* what appends have noted, bit by bit */
 	TimestampTz swept_at;
 	TimestampTz hints_at;		/* when claims last began at the start */
 } work;
@@ -195,6 +209,7 @@ is_penalized(int32 projection_id, Datum tenant)
 			penalty->until <= now)
 			continue;
 		work.wake_at = Min(work.wake_at, penalty->until);
+		work.penalized = true;
 		return true;
 	}
 	return false;
@@ -290,9 +305,10 @@ static void
 plan_wake(const PjScan *scan)
 {
 	/* retries go by a clock that tests may move */
+	work.next_due = DT_NOEND;
 	if (scan->next_due != DT_NOEND)
-		work.wake_at = Min(work.wake_at, GetCurrentTimestamp() +
-						   (scan->next_due - pj_now()));
+		work.next_due = GetCurrentTimestamp() + (scan->next_due - pj_now());
+	work.wake_at = Min(work.wake_at, work.next_due);
 }
 
 /*
@@ -326,6 +342,23 @@ known_hints(void)
 	return known;
 }
 
+/* Find out whether there is reason for caution any more. */
+static void
+note_pairs(void)
+{
+	bool		suspects = work.penalized;
+	ListCell   *cell;
+
+	foreach(cell, work.round)
+	{
+		PjStep	   *step = lfirst(cell);
+
+		suspects = suspects ||
+			pj_caution_needed(step->projection_id, step->tenant);
+	}
+	pj_caution_look(suspects);
+}
+
 /* Begin a new round. */
 static void
 look_for_work(void)
@@ -345,7 +378,7 @@ look_for_work(void)
 	work.rescan = false;
 	if (!work.polling)
 		work.poll_ms = 0;
-	work.polling = false;
+	work.polling = work.penalized = false;
 	known = known_hints();
 	MemoryContextReset(work.round_context);
 	work.round = work.again = NIL;
@@ -363,6 +396,7 @@ look_for_work(void)
 	if (waits || scan.unsettled)
 		poll_soon();
 	plan_wake(&scan);
+	note_pairs();
 }
 
 /* ---- working ---- */
@@ -377,6 +411,63 @@ report_pair(const PjStep *step)
 	pgstat_report_activity(STATE_RUNNING, activity);
 }
 
+/* The pair has more to do, in this round or the next. */
+static void
+put_back(PjStep *step, List **list)
+{
+	MemoryContext caller = MemoryContextSwitchTo(work.round_context);
+
+	*list = lcons(step, *list);
+	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * One event of a pair that is not trusted: first it is announced, and in the
+ * next transaction applied.  See caution.c.
+ */
+static bool
+work_with_caution(PjStep *step)
+{
+	PjBounds	bounds = {.limit = PG_INT32_MAX,.upto = PG_INT64_MAX,
+	.announce = true};
+	bool		idle;
+
+	if (!pj_step_enter(step))
+	{
+		poll_soon();
+		return false;
+	}
+	report_pair(step);
+	if (step->announced)
+	{
+		work.rescan = true;
+		pj_item_apply_announced(step);
+		step->announced = 0;
+		pj_caution_passed(step->projection_id, step->tenant,
+						  step->pair.projection->options.batch_size);
+		put_back(step, &work.again);
+		return true;
+	}
+	if (pj_pair_needs_tail(&step->pair))
+		bounds.tail = pj_tail(0);
+	idle = pj_step(step, &bounds) == PJ_IDLE && step->announced == 0;
+	if (idle)
+		pj_caution_idle(step->projection_id, step->tenant);
+	else
+		put_back(step, step->announced ? &work.round : &work.again);
+	if (step->announced)
+	{
+		MemoryContext caller = MemoryContextSwitchTo(work.round_context);
+
+		step->announced_aggregate =
+			PointerGetDatum(DatumGetTextPCopy(step->announced_aggregate));
+		MemoryContextSwitchTo(caller);
+	}
+	work.rescan = work.rescan || !idle;
+	pj_step_save(step);
+	return !idle;
+}
+
 /* One batch of the next pair.  Returns whether anything was done. */
 static bool
 work_on_next(void)
@@ -384,10 +475,12 @@ work_on_next(void)
 	PjStep	   *step = linitial(work.round);
 	PjBounds	bounds = {.limit = PG_INT32_MAX,.upto = PG_INT64_MAX};
 	PjProgress	progress = PJ_IDLE;
-	MemoryContext caller;
 
 	work.round = list_delete_first(work.round);
 	work.current = step;
+	pj_caution_blame(step->projection_id, step->tenant);
+	if (pj_caution_needed(step->projection_id, step->tenant))
+		return work_with_caution(step);
 	if (pj_step_enter(step))
 	{
 		report_pair(step);
@@ -408,9 +501,7 @@ work_on_next(void)
 	{
 		if (pj_pair_reads_log(&step->pair))
 			pj_active_add(step->tenant, bounds.tail);
-		caller = MemoryContextSwitchTo(work.round_context);
-		work.again = lappend(work.again, step);
-		MemoryContextSwitchTo(caller);
+		put_back(step, &work.again);
 	}
 	return progress != PJ_IDLE;
 }
@@ -435,6 +526,16 @@ work_on_run(PjRun *run)
 						   psprintf("run %lld of projection %d, tenant \"%s\"",
 									(long long) run->id, run->projection_id,
 									TextDatumGetCString(run->tenant)));
+	pj_caution_blame(step->projection_id, step->tenant);
+	if (pj_caution_needed(step->projection_id, step->tenant) &&
+		work.announced_run != run->id)
+	{
+		/* its batch comes in the next transaction */
+		work.announced_run = pj_run_announce(run) ? run->id : 0;
+		work.rescan = true;
+		return true;
+	}
+	work.announced_run = 0;
 	result = pj_run_batch(run);
 	switch (result)
 	{
@@ -449,6 +550,8 @@ work_on_run(PjRun *run)
 			penalize_current(PENALTY_MS);
 			break;
 		case PJ_RUN_MOVED:
+			if (pj_caution_needed(step->projection_id, step->tenant))
+				pj_caution_idle(step->projection_id, step->tenant);
 			break;
 	}
 	work.rescan = true;
@@ -507,11 +610,18 @@ do_work(void)
 		work.runs = false;
 		work.more_runs = work_on_runs();
 		if (work.more_runs)
+		{
+			work.busy_at = GetCurrentTimestamp();
 			return;
+		}
 	}
 	for (int i = 0; i < MAX_PAIRS && work.round != NIL; i++)
-		if (work_on_next())
-			break;
+	{
+		if (!work_on_next())
+			continue;
+		work.busy_at = GetCurrentTimestamp();
+		break;
+	}
 }
 
 /* Is it time for what is done now and then, by one worker of the database? */
@@ -547,14 +657,14 @@ do_chores(void)
 	{
 		tail = pj_tail(0);
 		for (int i = 0; i < n; i++)
-			pj_follow_log(ids[i], &all, tail, &room);
+			pj_follow_log(ids[i], &all, tail, true, &room);
 		pj_active_followed(tail);
 	}
 	pj_identities_refresh();
 	if (pj_problems_report())
 		work.rescan = true;
 	pj_runs_settle();
-	pj_deltas_add_up();
+	work.adding_up = true;
 	pj_models_refresh_altered();
 	if (TimestampDifferenceExceeds(work.swept_at, now, SWEEP_MS))
 	{
@@ -563,6 +673,17 @@ do_chores(void)
 		pj_deltas_sweep();
 		pj_prune_a_little();
 	}
+}
+
+/*
+ * Add up what appends have noted, a part of it at a time: batches come between,
+ * and the locks of a part are soon released.
+ */
+static void
+add_up_deltas(void)
+{
+	work.adding_up = false;		/* an error leaves it so */
+	work.adding_up = pj_deltas_add_up(MAX_ADDED_PAIRS);
 }
 
 /* Do something in a transaction. */
@@ -588,6 +709,41 @@ run_transaction(void (*body) (void))
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
 
+/* The slot is free, so whoever leaves work now starts another worker. */
+static void
+look_once_more(void)
+{
+	PjRun	   *runs;
+
+	look_for_work();
+	work.rescan = work.round != NIL || work.polling || work.penalized ||
+		pj_runs_next(NULL, 1, &runs) > 0;
+}
+
+/*
+ * Leave, if another database waits for a worker and there is nothing to do in
+ * this one.  Returns if there is.
+ */
+static void
+offer_slot(void)
+{
+	pj_turn_start_others();
+	if (work.polling || work.penalized ||
+		!pj_turn_is_over(work.busy_at, work.next_due) ||
+		!pj_slot_give_up(work.wakeups))
+		return;
+	run_transaction(look_once_more);
+	if (!work.rescan)
+		proc_exit(0);
+	if (pj_slot_take_back())
+		return;
+
+	/* the next one finds what we have found */
+	pj_slot_wait(MyDatabaseId);
+	pj_wake_launcher(MyDatabaseId);
+	proc_exit(0);
+}
+
 /* Sleep until there may be something to do. */
 static void
 sleep_until_woken(void)
@@ -608,6 +764,9 @@ sleep_until_woken(void)
 		if (events & WL_LATCH_SET)
 			return;
 		check_leave();
+		offer_slot();
+		if (work.rescan)
+			return;
 	}
 }
 
@@ -658,6 +817,16 @@ recover(void)
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
 
+/* What is done once, before anything else. */
+static void
+begin(void)
+{
+	pj_caution_begin();
+
+	/* a sequence may have been set back while the server was down */
+	pj_publish_tail(pj_source_relid(), pj_cursors_last());
+}
+
 /* The entry point of a worker. */
 void
 projector_worker_main(Datum arg)
@@ -685,11 +854,9 @@ projector_worker_main(Datum arg)
 												 "projector penalties",
 												 ALLOCSET_SMALL_SIZES);
 	work.rescan = true;
-	work.chores_at = GetCurrentTimestamp();
+	work.chores_at = work.busy_at = GetCurrentTimestamp();
 
-	StartTransactionCommand();
-	check_extension();
-	CommitTransactionCommand();
+	run_transaction(begin);
 	pj_slot_serving();
 	pj_wake_launcher(InvalidOid);
 
@@ -703,7 +870,9 @@ projector_worker_main(Datum arg)
 		check_leave();
 		if (is_time_for_chores())
 			run_transaction(do_chores);
-		if (work.round == NIL && !work.rescan)
+		if (work.adding_up)
+			run_transaction(add_up_deltas);
+		if (work.round == NIL && !work.rescan && !work.adding_up)
 			sleep_until_woken();
 		check_leave();
 		run_transaction(do_work);
@@ -741,10 +910,36 @@ projector_worker_start(PG_FUNCTION_ARGS)
 	PG_RETURN_INT32(pj_slot_count(MyDatabaseId, &serving));
 }
 
+/* Of databases that are gone nobody needs to know that workers are stopped. */
+static void
+forget_dropped(void)
+{
+	Oid		   *stopped;
+	int			n = pj_forbidden(&stopped);
+
+	for (int i = 0; i < n; i++)
+		if (!SearchSysCacheExists1(DATABASEOID,
+								   ObjectIdGetDatum(stopped[i])))
+			pj_allow_workers(stopped[i]);
+}
+
 /* See the install script. */
 Datum
 projector_worker_stop(PG_FUNCTION_ARGS)
 {
 	pj_refuse_in_user_code("projector_worker_stop");
-	PG_RETURN_INT32(pj_stop_workers(MyDatabaseId));
+	forget_dropped();
+	(void) pj_forbid_workers(MyDatabaseId);
+	PG_RETURN_INT32(pj_end_workers(MyDatabaseId));
+}
+
+/* See the install script. */
+Datum
+projector_worker_waits_since(PG_FUNCTION_ARGS)
+{
+	TimestampTz since = pj_slot_waits_since(MyDatabaseId);
+
+	if (since == 0)
+		PG_RETURN_NULL();
+	PG_RETURN_TIMESTAMPTZ(since);
 }

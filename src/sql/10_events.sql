@@ -25,6 +25,10 @@ COMMENT ON COLUMN projector.events.sequence_number IS
 COMMENT ON COLUMN projector.events.payload_hash IS
     'sha256(convert_to(payload::text, ''UTF8''))';
 
+-- Notes, before a statement draws positions, which ones readers have passed.
+CREATE FUNCTION projector.events_before_statement() RETURNS trigger
+LANGUAGE C AS 'MODULE_PATHNAME', 'projector_events_before_statement';
+
 -- Checks one new event's own columns and fills or checks its payload hash.
 CREATE FUNCTION projector.events_before_insert() RETURNS trigger
 LANGUAGE C AS 'MODULE_PATHNAME', 'projector_events_before_insert';
@@ -38,6 +42,8 @@ LANGUAGE C AS 'MODULE_PATHNAME', 'projector_events_capture';
 CREATE FUNCTION projector.events_append_only() RETURNS trigger
 LANGUAGE C AS 'MODULE_PATHNAME', 'projector_events_append_only';
 
+CREATE TRIGGER events_before_statement BEFORE INSERT ON projector.events
+    FOR EACH STATEMENT EXECUTE FUNCTION projector.events_before_statement();
 CREATE TRIGGER events_before_insert BEFORE INSERT ON projector.events
     FOR EACH ROW EXECUTE FUNCTION projector.events_before_insert();
 CREATE TRIGGER events_capture AFTER INSERT ON projector.events
@@ -69,3 +75,17 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_append_batch';
 COMMENT ON FUNCTION projector_append_batch IS
     'append several events to an aggregate, all or none';
+
+-- Where the log has gaps: events that were there and are not.  It has none,
+-- unless somebody has removed events with the triggers disabled.  Reads all.
+CREATE VIEW projector.missing_events AS
+SELECT tenant_id, aggregate_id, before + 1 AS first_sequence_number,
+       sequence_number - 1 AS last_sequence_number
+FROM (SELECT e.tenant_id, e.aggregate_id, e.sequence_number,
+             coalesce(lag(e.sequence_number) OVER (
+                 PARTITION BY e.tenant_id, e.aggregate_id
+                 ORDER BY e.sequence_number), 0) AS before
+      FROM projector.events e) s
+WHERE sequence_number > before + 1;
+COMMENT ON VIEW projector.missing_events IS
+    'gaps in the log: events that were removed from it';

@@ -313,3 +313,19 @@ LANGUAGE C AS 'MODULE_PATHNAME', 'projector_runs_check_state';
 CREATE TRIGGER runs_check_state
     BEFORE UPDATE OF state ON projector.projection_runs
     FOR EACH ROW EXECUTE FUNCTION projector.runs_check_state();
+
+-- One row per worker, from its start to its orderly end.  What a worker finds
+-- of others has been left by a crash, or by code that ignored its timeout.
+CREATE TABLE projector.worker_marks (
+    slot          integer PRIMARY KEY,
+    started_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    cautious      boolean NOT NULL DEFAULT false,
+    projection_id integer,
+    tenant_id     text COLLATE "C"
+);
+COMMENT ON TABLE projector.worker_marks IS
+    'the workers that have not ended in an orderly way';
+COMMENT ON COLUMN projector.worker_marks.cautious IS
+    'it applies one event at a time, because another has crashed';
+COMMENT ON COLUMN projector.worker_marks.projection_id IS
+    'with tenant_id, the pair whose code ignored its timeout';

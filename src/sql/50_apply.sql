@@ -191,3 +191,16 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_worker_stop';
 COMMENT ON FUNCTION projector_worker_stop IS
     'stop this database''s workers';
+
+-- Since when this database waits for a worker that there is no room for; NULL
+-- if it does not wait.  Tables: none.
+CREATE FUNCTION projector.worker_waits_since() RETURNS timestamptz
+LANGUAGE C VOLATILE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'projector_worker_waits_since';
+
+-- Ends this database's workers before the extension is dropped.
+CREATE FUNCTION projector.before_drop_extension() RETURNS event_trigger
+LANGUAGE C AS 'MODULE_PATHNAME', 'projector_before_drop_extension';
+CREATE EVENT TRIGGER projector_before_drop_extension ON ddl_command_start
+    WHEN TAG IN ('DROP EXTENSION', 'DROP SCHEMA', 'DROP OWNED')
+    EXECUTE FUNCTION projector.before_drop_extension();

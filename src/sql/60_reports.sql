@@ -159,9 +159,14 @@ AS $$
         UNION ALL
         SELECT b.projection_id, b.tenant_id, 'no worker',
                CASE WHEN current_setting('projector.enabled', true) = 'off' THEN 'projector.enabled is off'
-                    ELSE 'no worker runs in this database' END, NULL, NULL,
+                    WHEN projector.worker_waits_since() IS NOT NULL
+                    THEN 'all background worker slots are in use; the database waits for its turn'
+                    ELSE 'no worker runs in this database' END,
+               projector.worker_waits_since(), NULL,
                CASE WHEN current_setting('projector.enabled', true) = 'off'
                     THEN 'ALTER SYSTEM SET projector.enabled = on, and reload; or SELECT projector_drain()'
+                    WHEN projector.worker_waits_since() IS NOT NULL
+                    THEN 'increase max_worker_processes, which needs a restart; or SELECT projector_drain()'
                     ELSE 'SELECT projector_worker_start(); or SELECT projector_drain()' END
         FROM behind b WHERE NOT EXISTS (SELECT FROM workers))
     SELECT b.projection_name, b.tenant_id, b.lag_events,
