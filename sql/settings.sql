@@ -57,6 +57,9 @@ SELECT projector_create('handler', handler => 'handle', targets => '{by_handler}
 SELECT projector_create('fold', fold => 'fold', targets => '{by_fold}');
 SELECT projector_create('columns', targets => '{by_columns}', fold_columns => $${"line":
     "concat_ws(' | ', (e.payload->>'at')::timestamptz, to_char((e.payload->>'at')::timestamptz, 'TZ TMDay'), 0.1::float8 + 0.2, to_tsvector(e.payload->>'text'))"}$$);
+-- a table without any code of its own
+CREATE TABLE bare (tenant_id text, id text, line text, n int DEFAULT 0, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
+SELECT projector_create('bare', targets => '{bare}', fold_columns => '{"line": "(e.payload->>''at'')::timestamptz", "n": "s.n + 1"}');
 SELECT projector_create('statement', targets => '{by_statement}',
     statement => 'INSERT INTO by_statement SELECT tenant_id, aggregate_id, render(batch::projector.event) FROM batch');
 CREATE PROCEDURE be_hostile() LANGUAGE plpgsql AS $$
@@ -86,7 +89,7 @@ SELECT name, setting FROM pg_settings WHERE name IN ('TimeZone', 'DateStyle', 'I
     'timezone_abbreviations') ORDER BY name COLLATE "C";
 CREATE VIEW lines AS
     SELECT 'handler' AS name, id, line, fired FROM by_handler UNION ALL SELECT 'fold', id, line, fired FROM by_fold
-    UNION ALL SELECT 'columns', id, line, fired FROM by_columns UNION ALL SELECT 'statement', id, line, fired FROM by_statement;
+    UNION ALL SELECT 'columns', id, line, fired FROM by_columns UNION ALL SELECT 'bare', id, line, n = 1 FROM bare UNION ALL SELECT 'statement', id, line, fired FROM by_statement;
 SELECT name, fired, count(*), line FROM lines GROUP BY 1, 2, 4 ORDER BY 1;
 -- rebuilt by the hostile session, in the foreground
 CREATE TABLE before AS TABLE lines;
@@ -155,7 +158,7 @@ RESET ROLE;
 
 SET client_min_messages = warning;
 DROP EXTENSION projector CASCADE;
-DROP TABLE by_handler, by_fold, by_columns, by_statement, before, times, times_here CASCADE;
+DROP TABLE by_handler, bare, by_fold, by_columns, by_statement, before, times, times_here CASCADE;
 DROP SCHEMA own CASCADE;
 DROP ROLE regress_settings;
 DROP FUNCTION try, fire;

@@ -163,12 +163,24 @@ enter_user_code(const PjUserCode *code, PjContext *saved)
 						   saved->sec_context | SECURITY_LOCAL_USERID_CHANGE |
 						   SECURITY_RESTRICTED_OPERATION);
 	saved->guc_level = NewGUCNestLevel();
-	pj_pin_settings();
-	pj_settings_apply(code->settings);
-	if (strcmp(namespace_search_path, code->search_path) != 0)
-		pj_set_local("search_path", code->search_path);
-	pj_set_local("projector.tenant_id", code->tenant);
 	saved->internal = internal;
+}
+
+/*
+ * Set what the running code is to be run with.  A fold whose expressions depend
+ * on no setting, and whose table has no code of its own, need not pay for that.
+ */
+void
+pj_pin_user_code(void)
+{
+	if (running->pinned)
+		return;
+	running->pinned = true;
+	pj_pin_settings();
+	pj_settings_apply(running->settings);
+	if (strcmp(namespace_search_path, running->search_path) != 0)
+		pj_set_local("search_path", running->search_path);
+	pj_set_local("projector.tenant_id", running->tenant);
 }
 
 /*
@@ -188,6 +200,8 @@ pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg)
 	{
 		running = code;
 		internal = InvalidSubTransactionId;
+		if (!code->lazy)
+			pj_pin_user_code();
 		body(arg);
 	}
 	PG_FINALLY();

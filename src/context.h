@@ -25,6 +25,8 @@ typedef struct PjUserCode
 	const char *search_path;
 	const PjSetting *settings;	/* its own, on top of the fixed ones; or NULL */
 	const char *tenant;
+	bool		lazy;			/* it asks for its settings when it needs them */
+	bool		pinned;			/* they have been set */
 	bool		may_append;
 	bool		replay;			/* the event is not just being appended */
 
@@ -39,6 +41,7 @@ typedef struct PjUserCode
 extern void pj_enter_internal(PjContext *saved);
 extern void pj_leave_internal(PjContext *saved);
 extern void pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg);
+extern void pj_pin_user_code(void);
 extern const PjUserCode *pj_user_code(void);
 extern const PjUserCode *pj_user_code_executing(void);
 extern bool pj_is_cancel(const ErrorData *error);

@@ -12,6 +12,7 @@
  */
 #include "compat.h"
 
+#include "access/genam.h"
 #include "access/relation.h"
 #include "access/transam.h"
 #include "catalog/pg_proc.h"
@@ -42,6 +43,7 @@ typedef struct Scope
 	int			event;			/* of "e" */
 	const char *what;			/* for errors: what the expression is of */
 	Bitmapset  *read;			/* columns of "s" that are read; 0: all */
+	bool		plain;			/* so far, see PjFoldCode */
 } Scope;
 
 /* ---- parsing ---- */
@@ -184,6 +186,25 @@ is_unfit(Node *node, void *arg)
 	return expression_tree_walker(node, is_unfit, arg);
 }
 
+/* May its result depend on a setting?  Nobody knows what users' code does. */
+static bool
+is_users_or_mutable(Oid function, void *arg)
+{
+	return function >= FirstNormalObjectId ||
+		func_volatile(function) != PROVOLATILE_IMMUTABLE;
+}
+
+static bool
+may_ask_settings(Node *node, void *arg)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, CoerceToDomain) ||
+		check_functions_in_node(node, is_users_or_mutable, arg))
+		return true;
+	return expression_tree_walker(node, may_ask_settings, arg);
+}
+
 /* Parse an expression of some type, as an assignment would. */
 static Expr *
 parse_expression(Scope *scope, const char *str, Oid type, int32 typmod)
@@ -211,6 +232,7 @@ parse_expression(Scope *scope, const char *str, Oid type, int32 typmod)
 					   scope->what),
 				errdetail("The same events must always give the same rows."),
 				errhint("Take what changes, such as the time, from the event."));
+	scope->plain = scope->plain && !may_ask_settings(coerced, NULL);
 	return expression_planner((Expr *) place_vars(coerced, scope));
 }
 
@@ -333,7 +355,7 @@ check_default(const char *column, Node *expr)
 
 /* What a new row starts from. */
 static void
-compile_defaults(PjFoldCode *code, const Scope *scope, Relation target,
+compile_defaults(PjFoldCode *code, Scope *scope, Relation target,
 				 const char **ignored)
 {
 	TupleDesc	desc = RelationGetDescr(target);
@@ -356,6 +378,7 @@ compile_defaults(PjFoldCode *code, const Scope *scope, Relation target,
 			continue;
 		if (!is_among(name, ignored))
 			check_default(name, expr);
+		scope->plain = scope->plain && !may_ask_settings(expr, NULL);
 		code->defaults[i] = ExecInitExpr(expression_planner((Expr *) expr),
 										 NULL);
 	}
@@ -363,18 +386,57 @@ compile_defaults(PjFoldCode *code, const Scope *scope, Relation target,
 
 /* ---- all of it ---- */
 
+static bool
+has_index_expressions(Relation target)
+{
+	ListCell   *cell;
+	bool		found = false;
+
+	foreach(cell, RelationGetIndexList(target))
+	{
+		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
+
+		found = found || RelationGetIndexExpressions(index) != NIL ||
+			RelationGetIndexPredicate(index) != NIL;
+		index_close(index, AccessShareLock);
+	}
+	return found;
+}
+
+/*
+ * Does writing a row run no code but that of built-in types?  (Expressions of
+ * indexes and generated columns may call functions of users.)
+ */
+static bool
+is_plain_table(Relation target)
+{
+	TupleDesc	desc = RelationGetDescr(target);
+
+	if (target->trigdesc ||
+		(desc->constr && (desc->constr->num_check > 0 ||
+						  desc->constr->has_generated_stored)))
+		return false;
+	for (int i = 0; i < desc->natts; i++)
+		if (!TupleDescAttr(desc, i)->attisdropped &&
+			TupleDescAttr(desc, i)->atttypid >= FirstNormalObjectId)
+			return false;
+	return !has_index_expressions(target);
+}
+
 static void
 compile_key(PjFoldCode *code, Relation event_type, Relation target,
 			const char *key)
 {
 	AttrNumber	attno = get_attnum(RelationGetRelid(target),
 								   pj_target_key(target));
-	Scope		scope = {.pstate = make_parsestate(NULL),.what = "key"};
+	Scope		scope = {.pstate = make_parsestate(NULL),.what = "key",
+	.plain = true};
 
 	scope.event = add_relation(scope.pstate, event_type, "e", true);
 	code->key = compile_expression(&scope, key,
 								   TupleDescAttr(RelationGetDescr(target),
 												 attno - 1));
+	code->plain = code->plain && scope.plain;
 	free_parsestate(scope.pstate);
 }
 
@@ -400,12 +462,14 @@ pj_fold_compile(Relation target, Jsonb *fold_columns, const char *key,
 	code->econtext->ecxt_outertuple = code->row_slot;
 	if (fold_columns)
 	{
-		Scope		scope = {.pstate = make_parsestate(NULL)};
+		Scope		scope = {.pstate = make_parsestate(NULL),
+		.plain = is_plain_table(target)};
 
 		scope.row = add_relation(scope.pstate, target, "s", false);
 		scope.event = add_relation(scope.pstate, event_type, "e", false);
 		compile_columns(code, &scope, target, fold_columns);
 		compile_defaults(code, &scope, target, ignored);
+		code->plain = scope.plain;
 		free_parsestate(scope.pstate);
 	}
 	if (key)

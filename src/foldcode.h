@@ -23,6 +23,7 @@ typedef struct PjFoldCode
 	ExprState **columns;
 	ExprState **defaults;		/* by column of the table; NULL if it has none */
 	ExprState  *key;			/* NULL if it is the aggregate */
+	bool		plain;			/* nothing asks for a setting, or is a user's */
 } PjFoldCode;
 
 extern PjFoldCode *pj_fold_compile(Relation target, Jsonb *fold_columns,

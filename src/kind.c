@@ -76,9 +76,12 @@ describe_event(void *arg)
 			   work->tenant);
 }
 
-/* Run a piece of a projection's code as its owner, contained. */
+/*
+ * Run a piece of a projection's code as its owner, contained.  If "lazy", body
+ * calls pj_pin_user_code() before it runs anything that may ask for a setting.
+ */
 void
-pj_kind_run(PjWork *work, void (*body) (void *), void *arg)
+pj_kind_run(PjWork *work, bool lazy, void (*body) (void *), void *arg)
 {
 	const PjProjection *projection = work->projection;
 	PjUserCode	code;
@@ -87,6 +90,7 @@ pj_kind_run(PjWork *work, void (*body) (void *), void *arg)
 
 	error_context_stack = &callback;
 	pj_user_code_init(&code, projection, work->tenant);
+	code.lazy = lazy;
 	pj_run_user_code(&code, body, arg);
 	error_context_stack = callback.previous;
 }

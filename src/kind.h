@@ -97,7 +97,8 @@ extern const PjKind pj_kind_fold_columns;
 extern const PjKind pj_kind_statement;
 
 extern const PjKind *pj_kind(const char *name);
-extern void pj_kind_run(PjWork *work, void (*body) (void *), void *arg);
+extern void pj_kind_run(PjWork *work, bool lazy, void (*body) (void *),
+						void *arg);
 extern void pj_kind_try(const PjDefinition *definition, Oid owner,
 						void (*body) (void *), void *arg);
 extern int	pj_kind_timeout(const PjProjection *projection);

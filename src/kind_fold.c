@@ -310,7 +310,12 @@ lock_and_compile(KeptFold *kept, const PjProjection *projection)
 	if (OidIsValid(kept->target))
 		LockRelationOid(kept->target, RowExclusiveLock);
 	if (!is_good(kept, projection))
+	{
+		pj_pin_user_code();
 		compile_fold(kept, projection);
+	}
+	if (!kept->code->plain)
+		pj_pin_user_code();
 }
 
 /* ---- keys ---- */
@@ -965,7 +970,7 @@ pj_fold_trace(PjWork *work, PjFoldTrace *trace)
 	Tracing		tracing = {{.work = work,.kept = find_kept(work->projection)},
 	trace};
 
-	pj_kind_run(work, run_trace, &tracing);
+	pj_kind_run(work, false, run_trace, &tracing);
 }
 
 static void
@@ -974,7 +979,7 @@ fold_apply(PjWork *work)
 	FoldBatch	batch = {.work = work,.kept = find_kept(work->projection),
 	.timeout_ms = pj_kind_timeout(work->projection)};
 
-	pj_kind_run(work, run_fold, &batch);
+	pj_kind_run(work, true, run_fold, &batch);
 }
 
 const PjKind pj_kind_fold = {

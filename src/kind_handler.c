@@ -327,7 +327,7 @@ handler_apply(PjWork *work)
 
 	fmgr_info(current_handler(projection, batch.kept), &batch.function);
 	batch.event_desc = lookup_rowtype_tupdesc(pj_event_type_oid(), -1);
-	pj_kind_run(work, call_for_each, &batch);
+	pj_kind_run(work, false, call_for_each, &batch);
 	ReleaseTupleDesc(batch.event_desc);
 }
 

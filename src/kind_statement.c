@@ -312,7 +312,7 @@ statement_apply(PjWork *work)
 {
 	StatementBatch batch = {work, find_kept(work->projection)};
 
-	pj_kind_run(work, run_statement, &batch);
+	pj_kind_run(work, false, run_statement, &batch);
 }
 
 const PjKind pj_kind_statement = {
