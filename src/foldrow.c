@@ -199,6 +199,7 @@ pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n)
 					   target->columns.key]);
 		for (;;)
 		{
+			rows[i].loaded = true;
 			index_rescan(scan, keys, 2, NULL, 0);
 			if (!index_getnext_slot(scan, ForwardScanDirection, slot))
 				break;
@@ -226,12 +227,31 @@ void
 pj_fold_set(PjFoldTarget *target, PjFoldRow *row, int place, Datum value,
 			bool isnull)
 {
+	Form_pg_attribute attribute = TupleDescAttr(target->desc, place);
+
 	if (row->owned[place])
+	{
+		target->bytes -= datumGetSize(row->values[place], false,
+									  attribute->attlen);
 		pfree(DatumGetPointer(row->values[place]));
+	}
 	row->values[place] = value;
 	row->nulls[place] = isnull;
-	row->owned[place] = !isnull &&
-		!TupleDescAttr(target->desc, place)->attbyval;
+	row->owned[place] = !isnull && !attribute->attbyval;
+	if (row->owned[place])
+		target->bytes += datumGetSize(value, false, attribute->attlen);
+}
+
+/* What is known of a row is no longer needed, or no longer true. */
+void
+pj_fold_forget(PjFoldTarget *target, PjFoldRow *row)
+{
+	for (int i = 0; i < target->desc->natts; i++)
+		pj_fold_set(target, row, i, (Datum) 0, true);
+	if (row->tuple)
+		heap_freetuple(row->tuple);
+	row->tuple = NULL;
+	row->stored = row->present = row->changed = row->loaded = false;
 }
 
 /* ---- writing ---- */
@@ -348,12 +368,7 @@ void
 pj_fold_write_now(PjFoldTarget *target, PjFoldRow *row)
 {
 	pj_fold_write(target, row, 1);
-	for (int i = 0; i < target->desc->natts; i++)
-		pj_fold_set(target, row, i, (Datum) 0, true);
-	if (row->tuple)
-		heap_freetuple(row->tuple);
-	row->tuple = NULL;
-	row->stored = row->present = row->changed = false;
+	pj_fold_forget(target, row);
 	pj_fold_load(target, row, 1);
 }
 

@@ -35,6 +35,7 @@ typedef struct PjFoldRow
 	bool	   *nulls;
 	bool	   *owned;			/* which values have memory of their own */
 	HeapTuple	tuple;			/* whose the others are, or NULL */
+	bool		loaded;			/* the table has been looked at */
 	bool		touched;		/* some event has been folded into it */
 	PjDigest	before;			/* its hash before that; zero if there was
 								 * none, or digests are not kept */
@@ -55,6 +56,8 @@ typedef struct PjFoldTarget
 	ResultRelInfo *store_info;
 	TupleTableSlot *slot;		/* for a row in memory */
 	MemoryContext context;		/* of the rows */
+	Size		bytes;			/* in values that rows have got since they
+								 * were read */
 } PjFoldTarget;
 
 extern void pj_fold_columns(Relation heap, bool other_key,
@@ -68,6 +71,7 @@ extern void pj_fold_key(Relation index, AttrNumber attno, Datum value,
 extern void pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n);
 extern void pj_fold_set(PjFoldTarget *target, PjFoldRow *row, int place,
 						Datum value, bool isnull);
+extern void pj_fold_forget(PjFoldTarget *target, PjFoldRow *row);
 extern void pj_fold_check(PjFoldTarget *target, PjFoldRow *row);
 extern void pj_fold_write(PjFoldTarget *target, PjFoldRow *rows, int n);
 extern bool pj_fold_has_triggers(Relation heap);

@@ -6,7 +6,9 @@
  * target, or as an SQL expression for each column.  Per batch the rows of all
  * keys are read, the events folded into them in memory, in order, and each
  * changed row is written once.  (If the target has triggers that change rows
- * before they are written, each event's is written by itself.)
+ * before they are written, each event's is written by itself.  And if the rows
+ * grow large, they are written and forgotten in between, so that memory does not
+ * grow with the batch.)
  *
  * The runtime stamps rows with the event they are the result of.  An event that
  * a row has seen is passed over, even if offsets were lost.  A row's tenant and
@@ -591,6 +593,7 @@ fold_by_function(FoldBatch *batch, PjFoldRow *row, const PjEvent *event)
 	Datum	   *values = palloc(sizeof(Datum) * natts);
 	bool	   *nulls = palloc(sizeof(bool) * natts);
 	HeapTuple	before = row->tuple;
+	bool		counted = row->touched;
 	bool		present = call_function(batch, row, event, values, nulls);
 
 	if (present)
@@ -610,6 +613,10 @@ fold_by_function(FoldBatch *batch, PjFoldRow *row, const PjEvent *event)
 		heap_deform_tuple(row->tuple, batch->target.desc, row->values,
 						  row->nulls);
 	row->present = present;
+	if (before && counted)
+		batch->target.bytes -= before->t_len;
+	if (row->tuple)
+		batch->target.bytes += row->tuple->t_len;
 	if (before)
 		heap_freetuple(before);
 	MemoryContextReset(batch->per_event);
@@ -697,6 +704,89 @@ fold_by_expressions(FoldBatch *batch, PjFoldRow *row, const PjEvent *event)
 	ResetExprContext(code->econtext);
 }
 
+/*
+ * Hash rows that have been read, or that events have been folded into.  No code
+ * of the projection's runs meanwhile.
+ */
+static void
+hash_rows(FoldBatch *batch, PjFoldRow *rows, int n, bool after)
+{
+	PjHasher	hasher;
+
+	if (!pj_digest_is_kept(batch->work->projection))
+		return;
+	pj_hasher_begin(&hasher, batch->target.heap, batch->work->projection, 0);
+	for (int i = 0; i < n; i++)
+	{
+		PjFoldRow  *row = &rows[i];
+		PjDigest	now = {.layout = hasher.layout};
+
+		if (after && !row->touched)
+			continue;
+		if (row->present)
+			pj_hasher_row(&hasher, row->values, row->nulls, &now);
+		if (after)
+		{
+			pj_digest_add(&batch->work->digest, &now);
+			pj_digest_subtract(&batch->work->digest, &row->before);
+		}
+		else
+			row->before = now;
+	}
+	pj_hasher_end(&hasher);
+}
+
+/* Read rows, to fold events into them. */
+static void
+load_rows(FoldBatch *batch, PjFoldRow *rows, int n)
+{
+	pj_fold_load(&batch->target, rows, n);
+	hash_rows(batch, rows, n, false);
+}
+
+/*
+ * Write the rows that have changed.  What is found out only now may be any
+ * event's fault.
+ */
+static void
+write_rows(FoldBatch *batch)
+{
+	batch->work->at = PJ_UNKNOWN;
+	pj_deadline_begin(batch->timeout_ms);
+	pj_fold_write(&batch->target, batch->rows, batch->nrows);
+	hash_rows(batch, batch->rows, batch->nrows, true);
+	pj_deadline_end();
+}
+
+/*
+ * The rows have become large: write those that have changed, and forget them.
+ * They are read again if there are more events for them.
+ */
+static void
+flush_rows(FoldBatch *batch)
+{
+	write_rows(batch);
+	for (int i = 0; i < batch->nrows; i++)
+		if (batch->rows[i].touched)
+		{
+			pj_fold_forget(&batch->target, &batch->rows[i]);
+			batch->rows[i].touched = false;
+		}
+	batch->target.bytes = 0;
+}
+
+/* A row found by its key must be that of the event. */
+static void
+check_row(FoldBatch *batch, const PjFoldRow *row, const PjEvent *event)
+{
+	if (!row->stored || row->changed)
+		return;
+	check_found(batch, batch->target.columns.tenant, row, batch->target.tenant,
+				pj_event_tenant(event));
+	check_found(batch, batch->target.columns.key, row, row->key,
+				pj_event_aggregate(event));
+}
+
 /* Fold all events into their rows, in order. */
 static void
 fold_events(FoldBatch *batch)
@@ -713,13 +803,9 @@ fold_events(FoldBatch *batch)
 		work->at = i;
 		if (event->skipped || which < 0)
 			continue;
-		if (row->stored && !row->changed)
-		{
-			check_found(batch, batch->target.columns.tenant, row,
-						batch->target.tenant, pj_event_tenant(event));
-			check_found(batch, batch->target.columns.key, row, row->key,
-						pj_event_aggregate(event));
-		}
+		if (!row->loaded)
+			load_rows(batch, row, 1);
+		check_row(batch, row, event);
 		if (has_seen(batch, row, event))
 			continue;
 		CHECK_FOR_INTERRUPTS();
@@ -735,39 +821,9 @@ fold_events(FoldBatch *batch)
 		else
 			pj_fold_check(&batch->target, row);
 		pj_deadline_end();
+		if (batch->target.bytes > PJ_BATCH_BYTES)
+			flush_rows(batch);
 	}
-}
-
-/*
- * Hash rows that have been read, or that events have been folded into.  No code
- * of the projection's runs meanwhile.
- */
-static void
-hash_rows(FoldBatch *batch, bool after)
-{
-	PjHasher	hasher;
-
-	if (!pj_digest_is_kept(batch->work->projection))
-		return;
-	pj_hasher_begin(&hasher, batch->target.heap, batch->work->projection, 0);
-	for (int i = 0; i < batch->nrows; i++)
-	{
-		PjFoldRow  *row = &batch->rows[i];
-		PjDigest	now = {.layout = hasher.layout};
-
-		if (after && !row->touched)
-			continue;
-		if (row->present)
-			pj_hasher_row(&hasher, row->values, row->nulls, &now);
-		if (after)
-		{
-			pj_digest_add(&batch->work->digest, &now);
-			pj_digest_subtract(&batch->work->digest, &row->before);
-		}
-		else
-			row->before = now;
-	}
-	pj_hasher_end(&hasher);
 }
 
 /* Get ready to fold, in memory of the batch's own. */
@@ -819,17 +875,10 @@ run_fold(void *arg)
 		rows_by_aggregate(batch);
 	work->at = PJ_UNKNOWN;
 	pj_deadline_begin(batch->timeout_ms);
-	pj_fold_load(&batch->target, batch->rows, batch->nrows);
-	hash_rows(batch, false);
+	load_rows(batch, batch->rows, batch->nrows);
 	pj_deadline_end();
 	fold_events(batch);
-
-	/* what is found out only now may be any event's fault */
-	work->at = PJ_UNKNOWN;
-	pj_deadline_begin(batch->timeout_ms);
-	pj_fold_write(&batch->target, batch->rows, batch->nrows);
-	hash_rows(batch, true);
-	pj_deadline_end();
+	write_rows(batch);
 	end_fold(batch);
 }
 

@@ -59,12 +59,13 @@ pj_replay_read(const PjReplay *replay, PjEvent **events)
 {
 	const PjProjection *projection = replay->pair->projection;
 	int			max = projection->options.batch_size;
+	bool		more;
 
 	if (!projection->log_ordered)
 		return pj_source_walk(&replay->walk, max, events);
 	return pj_source_load_log(replay->pair->tenant, replay->last_log_seq,
 							  replay->walk.upto, projection->event_types, max,
-							  events);
+							  events, &more);
 }
 
 static void

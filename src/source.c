@@ -8,6 +8,7 @@
  */
 #include "compat.h"
 
+#include "access/detoast.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
@@ -268,17 +269,29 @@ pj_source_event(TupleTableSlot *slot, PjEvent *event)
 	return tuple->t_len;
 }
 
-/* Copies of the events the last statement returned. */
+/* How large an event is, once its values are read from where they are. */
+static Size
+event_size(const PjEvent *event)
+{
+	return toast_raw_datum_size(event->values[PJ_EVENT_PAYLOAD]) +
+		toast_raw_datum_size(event->values[PJ_EVENT_METADATA]);
+}
+
+/* Copies of the events the last statement returned, as many as make a batch. */
 static int
 events_from_result(PjEvent **events)
 {
-	int			nevents = SPI_processed;
+	int			found = SPI_processed;
+	int			nevents = 0;
+	Size		bytes = 0;
 
-	*events = palloc(sizeof(PjEvent) * Max(nevents, 1));
-	for (int i = 0; i < nevents; i++)
-		event_from_tuple(heap_copytuple(SPI_tuptable->vals[i]),
-						 SPI_tuptable->tupdesc, &(*events)[i]);
-
+	*events = palloc(sizeof(PjEvent) * Max(found, 1));
+	while (nevents < found && bytes < PJ_BATCH_BYTES)
+	{
+		event_from_tuple(heap_copytuple(SPI_tuptable->vals[nevents]),
+						 SPI_tuptable->tupdesc, &(*events)[nevents]);
+		bytes += event_size(&(*events)[nevents++]);
+	}
 	return nevents;
 }
 
@@ -291,6 +304,8 @@ typedef struct EventList
 	Datum	   *types;			/* those wanted, or none for all */
 	int			ntypes;
 	int64		upto;			/* and those before this position in the log */
+	Size		bytes;			/* of all */
+	Size		max_bytes;		/* stop when there are so many */
 } EventList;
 
 static void
@@ -300,6 +315,7 @@ begin_list(EventList *list, int room, Datum event_types)
 	list->room = room;
 	list->events = palloc(sizeof(PjEvent) * room);
 	list->upto = PG_INT64_MAX;
+	list->max_bytes = SIZE_MAX;
 	if (event_types)
 		deconstruct_array(DatumGetArrayTypeP(event_types), TEXTOID, -1, false,
 						  TYPALIGN_INT, &list->types, NULL, &list->ntypes);
@@ -331,7 +347,7 @@ collect_events(PjFetch *fetch, EventList *list, int max, int range)
 	TupleDesc	desc = RelationGetDescr(fetch->heap);
 	HeapTuple	tuple;
 
-	while (max > 0 &&
+	while (max > 0 && list->bytes < list->max_bytes &&
 		   (tuple = pj_fetch_next(fetch, ForwardScanDirection)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -342,6 +358,7 @@ collect_events(PjFetch *fetch, EventList *list, int max, int range)
 									sizeof(PjEvent) * (list->room *= 2));
 		event_from_tuple(heap_copytuple(tuple), desc,
 						 &list->events[list->count]);
+		list->bytes += event_size(&list->events[list->count]);
 		list->events[list->count++].range = range;
 		max--;
 	}
@@ -389,7 +406,7 @@ collect_by_keys(EventList *list, Snapshot snapshot, ScanKey keys, int nkeys,
 {
 	PjFetch		fetch;
 
-	if (list->count == max)
+	if (list->count == max || list->bytes >= list->max_bytes)
 		return;
 	pj_fetch_begin(&fetch, &pj_events_table, snapshot, nkeys, keys);
 	collect_events(&fetch, list, max - list->count, 0);
@@ -409,6 +426,7 @@ pj_source_walk(const PjWalk *walk, int max, PjEvent **events)
 
 	begin_list(&list, Min(max, 1000) + 1, walk->event_types);
 	list.upto = walk->upto;
+	list.max_bytes = PJ_BATCH_BYTES;
 	CommandCounterIncrement();
 	snapshot = RegisterSnapshot(walk->snapshot ? walk->snapshot :
 								GetLatestSnapshot());
@@ -427,17 +445,23 @@ pj_source_walk(const PjWalk *walk, int max, PjEvent **events)
 	return list.count;
 }
 
-/* Load a tenant's events in the order of the log. */
+/*
+ * Load a tenant's events in the order of the log, as many as make a batch.
+ * *more says whether there may be more.
+ */
 int
 pj_source_load_log(Datum tenant, int64 after, int64 upto, Datum event_types,
-				   int limit, PjEvent **events)
+				   int limit, PjEvent **events, bool *more)
 {
 	Datum		values[5] = {tenant, Int64GetDatum(after), Int64GetDatum(upto),
 	event_types, Int32GetDatum(limit)};
+	int			n;
+	int			found = pj_execute(&select_log, values,
+								   event_types ? NULL : "   n ");
 
-	pj_execute(&select_log, values, event_types ? NULL : "   n ");
-
-	return events_from_result(events);
+	n = events_from_result(events);
+	*more = n == limit || n < found;
+	return n;
 }
 
 /*

@@ -10,6 +10,9 @@
 
 #include "fetch.h"
 
+/* A batch ends when so many bytes are in its events, or in rows it has made. */
+#define PJ_BATCH_BYTES	(16 * 1024 * 1024)
+
 /* The columns of type projector.event. */
 typedef enum PjEventColumn
 {
@@ -125,7 +128,7 @@ extern int	pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
 						   Datum event_types, PjEvent **events);
 extern int	pj_source_load_log(Datum tenant, int64 after, int64 upto,
 							   Datum event_types, int limit,
-							   PjEvent **events);
+							   PjEvent **events, bool *more);
 extern int	pj_source_walk(const PjWalk *walk, int max, PjEvent **events);
 extern int64 pj_source_estimate(Datum tenant, int64 after, int64 upto,
 								Datum event_types);

@@ -68,12 +68,13 @@ read_log(PjStep *step, const PjBounds *bounds, int64 bound, int limit)
 	int64		last = bound;
 	PjApply		apply = {.pair = pair,.driver = PJ_BY_LOG,
 	.announce = bounds->announce};
+	bool		more;
 
 	if (bound <= pair->last_log_seq && !behind)
 		return PJ_IDLE;
 	apply.ngiven = pj_source_load_log(pair->tenant, pair->last_log_seq, bound,
 									  pair->projection->event_types, limit,
-									  &events);
+									  &events, &more);
 	if (apply.ngiven > 0)
 	{
 		last = pj_event_log_seq(&events[apply.ngiven - 1]);
@@ -85,10 +86,10 @@ read_log(PjStep *step, const PjBounds *bounds, int64 bound, int limit)
 		if (apply.conflict)
 			return PJ_IDLE;
 	}
-	move_cursor(step, apply.ngiven < limit ? bound : last);
+	move_cursor(step, more ? last : bound);
 
 	/* behind the handover, items may be waiting */
-	if (apply.ngiven == limit || (behind && !pj_pair_behind(pair)))
+	if (more || (behind && !pj_pair_behind(pair)))
 		return PJ_MORE;
 	return apply.ngiven > 0 ? PJ_DONE : PJ_IDLE;
 }
@@ -158,10 +159,9 @@ read_in_log_order(PjStep *step, const PjBounds *bounds, int limit)
 	apply.ngiven = pj_source_load_log(pair->tenant, pair->last_log_seq,
 									  bounds->tail,
 									  pair->projection->event_types, limit,
-									  &events);
-	more = apply.ngiven == limit;
+									  &events, &more);
 	if (more)
-		upto = pj_event_log_seq(&events[limit - 1]);
+		upto = pj_event_log_seq(&events[apply.ngiven - 1]);
 	is_missing = find_missing(step, upto, events, apply.ngiven, &missing);
 	if (is_missing)
 	{
