@@ -223,6 +223,37 @@ pj_clear(const PjProjection *projection, Datum tenant, Datum aggregate)
 /* ---- tenants ---- */
 
 static void
+find_rows(void *arg)
+{
+	Clearing   *clearing = arg;
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	SPI_connect();
+	for (int i = 0; i < pj_target_count(clearing->projection) &&
+		 clearing->count == 0; i++)
+	{
+		Oid			relid = pj_target_oid(clearing->projection, i);
+
+		clearing->count = run(psprintf("%s LIMIT 1",
+									   pj_target_rows_query(relid)),
+							  clearing->tenant, 0);
+	}
+	SPI_finish();
+	PopActiveSnapshot();
+}
+
+/* Has the read model rows of a tenant? */
+bool
+pj_clear_has_rows(const PjProjection *projection, Datum tenant)
+{
+	Clearing	clearing = {projection, tenant};
+
+	pj_run_as_owner(projection, TextDatumGetCString(tenant), find_rows,
+					&clearing);
+	return clearing.count > 0;
+}
+
+static void
 find_tenants(void *arg)
 {
 	Clearing   *clearing = arg;

@@ -200,7 +200,8 @@ restrict_utility(PlannedStmt *pstmt, const char *queryString,
 				errmsg("projection \"%s\" cannot run %s",
 					   running->projection,
 					   CreateCommandName(pstmt->utilityStmt)),
-				errdetail("A projection's code may read and write rows, but not define objects, truncate tables or reset all settings."));
+				errdetail("A projection's code may read and write rows, but not define objects, truncate tables or reset all settings."),
+				errhint("Create what it needs beforehand; remove rows with DELETE."));
 
 	if (next_process_utility)
 		next_process_utility(pstmt, queryString, readOnlyTree, context,

@@ -3,9 +3,8 @@
  *	  SQL expressions over events and rows: "fold_columns", with the row so
  *	  far as "s" and the event as "e", and "key", over the event's columns.
  *
- * They are parsed like expressions of generated columns, which they are much
- * like: of this row and this event alone, without subqueries, aggregates or
- * sets.  Then they are compiled by the executor, so that applying an event
+ * They are much like those of generated columns: of this row and this event
+ * alone, without subqueries, aggregates or sets.  Then they are compiled by the executor, so that applying an event
  * needs no call of a function and no query.
  *
  * The caller has become the projection's owner, with its search_path.
@@ -27,6 +26,7 @@
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/reltrigger.h"
 #include "utils/typcache.h"
 
 #include "foldcode.h"
@@ -39,14 +39,25 @@ typedef struct Scope
 	int			row;			/* range table index of "s", or 0 */
 	int			event;			/* of "e" */
 	const char *what;			/* for errors: what the expression is of */
+	const char *text;			/* and the expression itself */
 } Scope;
 
 /* ---- parsing ---- */
 
+/* Says whose expression it is, and puts the caret into it. */
 static void
 describe_expression(void *arg)
 {
-	errcontext("expression for %s", ((Scope *) arg)->what);
+	const Scope *scope = arg;
+	int			position = geterrposition();
+
+	if (position > 0)
+	{
+		errposition(0);
+		internalerrposition(position);
+		internalerrquery(scope->text);
+	}
+	errcontext("expression for %s", scope->what);
 }
 
 static void
@@ -139,18 +150,39 @@ asks_for_now(Node *node, void *arg)
 	return expression_tree_walker(node, asks_for_now, arg);
 }
 
+/* An expression is of this row and this event alone. */
+static void
+refuse_more_than_row(const Scope *scope, Node *expr)
+{
+	const ParseState *pstate = scope->pstate;
+	const char *what = pstate->p_hasSubLinks ? "a subquery" :
+		pstate->p_hasAggs ? "an aggregate" :
+		pstate->p_hasWindowFuncs ? "a window function" :
+		expression_returns_set(expr) ? "a function that returns a set" : NULL;
+
+	if (what)
+		ereport(ERROR,
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("expression for %s contains %s", scope->what, what),
+				errdetail("An expression computes one value from the row so far and one event."),
+				errhint("Write a fold function, a handler or a statement instead."));
+}
+
 /* Parse an expression of some type, as an assignment would. */
 static Expr *
 parse_expression(Scope *scope, const char *str, Oid type, int32 typmod)
 {
-	Node	   *expr = transformExpr(scope->pstate, parse_string(str),
-									 EXPR_KIND_GENERATED_COLUMN);
-	Oid			given = exprType(expr);
-	Node	   *coerced = coerce_to_target_type(scope->pstate, expr, given,
-												type, typmod,
-												COERCION_ASSIGNMENT,
-												COERCE_IMPLICIT_CAST, -1);
+	Node	   *expr;
+	Node	   *coerced;
+	Oid			given;
 
+	scope->pstate->p_sourcetext = str;
+	expr = transformExpr(scope->pstate, parse_string(str), EXPR_KIND_OTHER);
+	refuse_more_than_row(scope, expr);
+	given = exprType(expr);
+	coerced = coerce_to_target_type(scope->pstate, expr, given, type, typmod,
+									COERCION_ASSIGNMENT, COERCE_IMPLICIT_CAST,
+									-1);
 	if (coerced == NULL)
 		ereport(ERROR,
 				errcode(ERRCODE_DATATYPE_MISMATCH),
@@ -177,6 +209,7 @@ compile_expression(Scope *scope, const char *str, Form_pg_attribute attribute)
 	scope};
 	ExprState  *state;
 
+	scope->text = str;
 	error_context_stack = &callback;
 	state = ExecInitExpr(parse_expression(scope, str, attribute->atttypid,
 										  attribute->atttypmod), NULL);
@@ -243,6 +276,50 @@ compile_columns(PjFoldCode *code, Scope *scope, Relation target,
 			compile_expression(scope, pnstrdup(value.val.string.val,
 											   value.val.string.len),
 							   TupleDescAttr(desc, attno - 1));
+	}
+}
+
+/* Is it a column that the runtime fills in? */
+static bool
+is_runtime_column(Relation target, const char *name, bool by_log)
+{
+	return strcmp(name, "tenant_id") == 0 ||
+		strcmp(name, "last_event_id") == 0 ||
+		strcmp(name, "last_event_version") == 0 ||
+		(by_log && strcmp(name, "last_log_seq") == 0) ||
+		strcmp(name, pj_target_key(target)) == 0;
+}
+
+/*
+ * A column that must not be null needs a value from somewhere.  A trigger may
+ * give it one.
+ */
+void
+pj_fold_check_not_null(const PjFoldCode *code, Relation target, bool by_log)
+{
+	TupleDesc	desc = RelationGetDescr(target);
+
+	if (target->trigdesc && target->trigdesc->trig_insert_before_row)
+		return;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+		bool		is_set = !attribute->attnotnull ||
+			attribute->attisdropped || attribute->atthasdef ||
+			attribute->attidentity || attribute->attgenerated ||
+			is_runtime_column(target, NameStr(attribute->attname), by_log);
+
+		for (int c = 0; c < code->ncolumns && !is_set; c++)
+			is_set = code->attnos[c] == i + 1;
+		if (!is_set)
+			ereport(ERROR,
+					errcode(ERRCODE_NOT_NULL_VIOLATION),
+					errmsg("fold_columns does not set column \"%s\" of target table \"%s\", which must not be null",
+						   NameStr(attribute->attname),
+						   RelationGetRelationName(target)),
+					errhint("Give an expression for it, or ALTER TABLE %s ALTER %s SET DEFAULT or DROP NOT NULL.",
+							pj_target_name(RelationGetRelid(target)),
+							quote_identifier(NameStr(attribute->attname))));
 	}
 }
 

@@ -74,6 +74,8 @@ typedef struct FoldBatch
 	FmgrInfo	function;
 	TupleDesc	event_desc;
 	int			timeout_ms;
+	volatile AttrNumber at_column;	/* whose expression is evaluated, or 0 */
+	volatile bool at_default;	/* it is the column's default */
 	MemoryContext per_event;
 } FoldBatch;
 
@@ -127,9 +129,12 @@ try_expressions(void *arg)
 	Relation	target = table_open(definition->target_oids[0],
 									AccessShareLock);
 
-	(void) pj_fold_compile(target, definition->fold_columns,
-						   pj_key_is_aggregate(definition->key) ?
-						   NULL : definition->key);
+	bool		other_key = !pj_key_is_aggregate(definition->key);
+	PjFoldCode *code = pj_fold_compile(target, definition->fold_columns,
+									   other_key ? definition->key : NULL);
+
+	if (definition->fold_columns)
+		pj_fold_check_not_null(code, target, other_key);
 	table_close(target, AccessShareLock);
 }
 
@@ -320,7 +325,9 @@ event_key(FoldBatch *batch, const PjEvent *event, Datum *key)
 		return true;
 	}
 	pj_fold_set_event(code, event);
+	batch->at_column = batch->target.columns.key;
 	*key = ExecEvalExprSwitchContext(code->key, code->econtext, &isnull);
+	batch->at_column = 0;
 	if (!isnull)
 		*key = datumCopy(*key, attribute->attbyval, attribute->attlen);
 	ResetExprContext(code->econtext);
@@ -623,6 +630,8 @@ start_row(FoldBatch *batch, PjFoldRow *row)
 		Datum		value = (Datum) 0;
 		bool		isnull = true;
 
+		batch->at_column = i + 1;
+		batch->at_default = true;
 		if (code->defaults[i])
 			value = ExecEvalExpr(code->defaults[i], code->econtext, &isnull);
 		if (!isnull)
@@ -630,6 +639,8 @@ start_row(FoldBatch *batch, PjFoldRow *row)
 							  TupleDescAttr(desc, i)->attlen);
 		pj_fold_set(&batch->target, row, i, value, isnull);
 	}
+	batch->at_column = 0;
+	batch->at_default = false;
 	disown_runtime_columns(batch, row);
 	row->values[batch->target.columns.tenant - 1] = batch->target.tenant;
 	row->values[batch->target.columns.key - 1] = row->key;
@@ -659,8 +670,12 @@ fold_by_expressions(FoldBatch *batch, PjFoldRow *row, const PjEvent *event)
 	ExecStoreVirtualTuple(code->row_slot);
 	pj_fold_set_event(code, event);
 	for (int i = 0; i < code->ncolumns; i++)
+	{
+		batch->at_column = code->attnos[i];
 		values[i] = ExecEvalExprSwitchContext(code->columns[i],
 											  code->econtext, &nulls[i]);
+	}
+	batch->at_column = 0;
 
 	for (int i = 0; i < code->ncolumns; i++)
 	{
@@ -755,6 +770,25 @@ hash_rows(FoldBatch *batch, bool after)
 	pj_hasher_end(&hasher);
 }
 
+/* Says which expression an error happened in. */
+static void
+describe_column(void *arg)
+{
+	const FoldBatch *batch = arg;
+	const char *name;
+
+	if (batch->at_column == 0)
+		return;
+	name = NameStr(TupleDescAttr(batch->target.desc,
+								 batch->at_column - 1)->attname);
+	if (batch->at_default)
+		errcontext("default of column \"%s\"", name);
+	else
+		errcontext("expression for %s \"%s\"",
+				   batch->at_column == batch->target.columns.key ?
+				   "key column" : "column", name);
+}
+
 /* The part of a batch that runs as the projection's owner. */
 static void
 run_fold(void *arg)
@@ -767,9 +801,12 @@ run_fold(void *arg)
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	int			n = work->hi - work->lo;
+	ErrorContextCallback callback = {error_context_stack, describe_column,
+	batch};
 
 	PushCopiedSnapshot(GetTransactionSnapshot());
 	lock_and_compile(batch->kept, projection);
+	error_context_stack = &callback;
 	batch->kept->running = true;
 	if (OidIsValid(batch->kept->function))
 		fmgr_info(batch->kept->function, &batch->function);
@@ -799,6 +836,7 @@ run_fold(void *arg)
 	hash_rows(batch, true);
 	pj_deadline_end();
 
+	error_context_stack = callback.previous;
 	pj_fold_close(&batch->target);
 	ReleaseTupleDesc(batch->event_desc);
 	batch->kept->running = false;

@@ -38,7 +38,8 @@ check_relation(Relation rel, Oid owner)
 		rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
 		ereport(ERROR,
 				errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				errmsg("target \"%s\" is not a table", name));
+				errmsg("target \"%s\" is not a table", name),
+				errhint("Name the table that holds the rows: views, sequences and foreign tables cannot be targets."));
 	if (rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
 		ereport(ERROR,
 				errcode(ERRCODE_WRONG_OBJECT_TYPE),
@@ -134,6 +135,17 @@ check_column_type(Relation rel, const char *column, Oid type, const char *why)
 				errhint("%s", why));
 }
 
+/* For a hint: a primary key that is there must go first. */
+static char *
+drop_key(Relation rel)
+{
+	Oid			index = RelationGetPrimaryKeyIndex(rel);
+
+	return OidIsValid(index) ?
+		psprintf(" DROP CONSTRAINT %s,", quote_identifier(get_rel_name(index))) :
+		"";
+}
+
 static void
 check_key(Relation rel, const char *why)
 {
@@ -142,7 +154,9 @@ check_key(Relation rel, const char *why)
 				errcode(ERRCODE_INVALID_TABLE_DEFINITION),
 				errmsg("primary key of target table \"%s\" is not of the form (tenant_id, key)",
 					   RelationGetRelationName(rel)),
-				errhint("%s", why));
+				errhint("%s ALTER TABLE %s%s ADD PRIMARY KEY (tenant_id, <key column>).",
+						why, pj_target_name(RelationGetRelid(rel)),
+						drop_key(rel)));
 }
 
 static void
@@ -182,7 +196,8 @@ check_table(Relation rel, Oid owner, PjTargetNeed need)
 {
 	check_relation(rel, owner);
 	check_column(rel, "tenant_id",
-				 "Every row of a read model belongs to a tenant.");
+				 psprintf("Every row of a read model belongs to a tenant: ALTER TABLE %s ADD tenant_id text.",
+						  pj_target_name(RelationGetRelid(rel))));
 	check_no_deferred(rel);
 	if (need == PJ_NEEDS_CHECKPOINT)
 		check_checkpoint(rel);
