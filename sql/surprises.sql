@@ -59,7 +59,7 @@ SELECT projector_alter('stock', '{"fold_columns": ["n"]}');
 SELECT projector_append('acme', 'a', 'E', '{"by": 0}');
 SELECT projector_drain();
 SELECT error_message, split_part(error_context, E'\n', 1) FROM projector.failures;
-SELECT projector_skip('stock', 'acme', 'a', 2);
+SELECT projector_skip('stock', 'acme', 'a', 2, NULL);
 SELECT projector_skip('stock', 'acme', 'a', 2, reason => 'by nothing');
 CREATE TABLE keyed (tenant_id text, k int, n int NOT NULL DEFAULT 0, last_event_id uuid, last_event_version bigint, last_log_seq bigint, PRIMARY KEY (tenant_id, k));
 SELECT projector_create('keyed', fold_columns => '{"n": "s.n + 1"}', key => '(payload->>''k'')::int', targets => '{keyed}', event_types => '{K}');

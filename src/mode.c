@@ -285,11 +285,13 @@ projector_resume(PG_FUNCTION_ARGS)
 	{
 		Datum		values[2] = {Int32GetDatum(projection->id), tenant};
 
-		if (pj_execute(&resume_tenant, values, NULL) == 0)
+		bool		was_paused = pj_execute(&resume_tenant, values, NULL) > 0;
+
+		pj_registry_note_overrides(projection, false);
+		if (!was_paused)
 			ereport(NOTICE,
 					errmsg("projection \"%s\" is not paused for tenant \"%s\" alone",
 						   projection->name, TextDatumGetCString(tenant)));
-		pj_registry_note_overrides(projection, false);
 		if (projection->paused)
 			ereport(NOTICE,
 					errmsg("projection \"%s\" is still paused for all tenants",

@@ -146,7 +146,7 @@ COMMENT ON FUNCTION projector_requeue_dead IS
 -- Tables: projection_failures, apply_outbox, projections.
 CREATE FUNCTION projector_skip(
     name text, tenant_id text, aggregate_id text, sequence_number bigint,
-    reason text DEFAULT NULL)
+    reason text)
 RETURNS boolean
 LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_skip';
