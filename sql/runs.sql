@@ -127,6 +127,7 @@ DELETE FROM children WHERE tenant_id = 'ghost';
 DELETE FROM parents WHERE tenant_id = 'ghost';
 -- one that is nowhere; names that need care
 SELECT count(*) FROM projector_start_run('fold', tenant_id => 'nobody');
+SELECT projector_pause('fold', 'O''Neill "& sons"'), projector_resume('fold', 'O''Neill "& sons"');
 SELECT count(*) FROM projector_start_run('fold', tenant_id => 'O''Neill "& sons"');
 TABLE active;
 SELECT cancel_all();

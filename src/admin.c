@@ -209,13 +209,22 @@ read_code(FunctionCallInfo fcinfo, PjDefinition *definition)
 {
 	int			given = 0;
 
+	static const char *const names[] = {NULL, "handler", "fold",
+	"fold_columns", "statement"};
+	StringInfoData list;
+
+	initStringInfo(&list);
 	for (int argno = 1; argno <= 4; argno++)
-		given += !PG_ARGISNULL(argno);
+		if (!PG_ARGISNULL(argno))
+			appendStringInfo(&list, "%s%s", given++ ? ", " : "",
+							 names[argno]);
 	if (given != 1)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("a projection needs exactly one of handler, fold, fold_columns and statement"),
-				errdetail("%d of them were given.", given));
+				given ? errdetail("Given were %s.", list.data) :
+				errdetail("None of them was given."),
+				errhint("Name the arguments: projector_create('name', handler => 'function', targets => '{table}')."));
 	if (!PG_ARGISNULL(1))
 	{
 		definition->kind = &pj_kind_handler;

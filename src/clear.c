@@ -255,6 +255,37 @@ add_tenant(void *arg, TupleTableSlot *slot)
 }
 
 static void
+find_rows(void *arg)
+{
+	Clearing   *clearing = arg;
+
+	for (int i = 0; i < pj_target_count(clearing->projection) &&
+		 clearing->count == 0; i++)
+	{
+		PjTableQuery query = {
+			.sql = pj_target_some_query(pj_target_oid(clearing->projection,
+													  i)),
+			.nargs = 1,
+			.types = {TEXTOID},
+			.values = {clearing->tenant},
+		};
+
+		clearing->count = pj_table_query(&query);
+	}
+}
+
+/* Has the read model rows of a tenant? */
+bool
+pj_clear_has_rows(const PjProjection *projection, Datum tenant)
+{
+	Clearing	clearing = {projection, tenant};
+
+	pj_read_as_owner(projection, TextDatumGetCString(tenant), find_rows,
+					 &clearing);
+	return clearing.count > 0;
+}
+
+static void
 find_tenants(void *arg)
 {
 	Clearing   *clearing = arg;

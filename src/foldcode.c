@@ -3,9 +3,8 @@
  *	  SQL expressions over events and rows: "fold_columns", with the row so
  *	  far as "s" and the event as "e", and "key", over the event's columns.
  *
- * They are parsed like expressions of generated columns, which they are much
- * like: of this row and this event alone, without subqueries, aggregates or
- * sets.  Then they are compiled by the executor, so that applying an event
+ * They are much like those of generated columns: of this row and this event
+ * alone, without subqueries, aggregates or sets.  Then they are compiled by the executor, so that applying an event
  * needs no call of a function and no query.
  *
  * The caller has become the projection's owner, with its search_path.
@@ -30,6 +29,7 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/regproc.h"
+#include "utils/reltrigger.h"
 #include "utils/typcache.h"
 
 #include "foldcode.h"
@@ -44,14 +44,25 @@ typedef struct Scope
 	const char *what;			/* for errors: what the expression is of */
 	Bitmapset  *read;			/* columns of "s" that are read; 0: all */
 	bool		plain;			/* so far, see PjFoldCode */
+	const char *text;			/* and the expression itself */
 } Scope;
 
 /* ---- parsing ---- */
 
+/* Says whose expression it is, and puts the caret into it. */
 static void
 describe_expression(void *arg)
 {
-	errcontext("expression for %s", ((Scope *) arg)->what);
+	const Scope *scope = arg;
+	int			position = geterrposition();
+
+	if (position > 0)
+	{
+		errposition(0);
+		internalerrposition(position);
+		internalerrquery(scope->text);
+	}
+	errcontext("expression for %s", scope->what);
 }
 
 static void
@@ -205,18 +216,39 @@ may_ask_settings(Node *node, void *arg)
 	return expression_tree_walker(node, may_ask_settings, arg);
 }
 
+/* An expression is of this row and this event alone. */
+static void
+refuse_more_than_row(const Scope *scope, Node *expr)
+{
+	const ParseState *pstate = scope->pstate;
+	const char *what = pstate->p_hasSubLinks ? "a subquery" :
+		pstate->p_hasAggs ? "an aggregate" :
+		pstate->p_hasWindowFuncs ? "a window function" :
+		expression_returns_set(expr) ? "a function that returns a set" : NULL;
+
+	if (what)
+		ereport(ERROR,
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("expression for %s contains %s", scope->what, what),
+				errdetail("An expression computes one value from the row so far and one event."),
+				errhint("Write a fold function, a handler or a statement instead."));
+}
+
 /* Parse an expression of some type, as an assignment would. */
 static Expr *
 parse_expression(Scope *scope, const char *str, Oid type, int32 typmod)
 {
-	Node	   *expr = transformExpr(scope->pstate, parse_string(str),
-									 EXPR_KIND_GENERATED_COLUMN);
-	Oid			given = exprType(expr);
-	Node	   *coerced = coerce_to_target_type(scope->pstate, expr, given,
-												type, typmod,
-												COERCION_ASSIGNMENT,
-												COERCE_IMPLICIT_CAST, -1);
+	Node	   *expr;
+	Node	   *coerced;
+	Oid			given;
 
+	scope->pstate->p_sourcetext = str;
+	expr = transformExpr(scope->pstate, parse_string(str), EXPR_KIND_OTHER);
+	refuse_more_than_row(scope, expr);
+	given = exprType(expr);
+	coerced = coerce_to_target_type(scope->pstate, expr, given, type, typmod,
+									COERCION_ASSIGNMENT, COERCE_IMPLICIT_CAST,
+									-1);
 	if (coerced == NULL)
 		ereport(ERROR,
 				errcode(ERRCODE_DATATYPE_MISMATCH),
@@ -243,6 +275,7 @@ compile_expression(Scope *scope, const char *str, Form_pg_attribute attribute)
 	scope};
 	ExprState  *state;
 
+	scope->text = str;
 	error_context_stack = &callback;
 	state = ExecInitExpr(parse_expression(scope, str, attribute->atttypid,
 										  attribute->atttypmod), NULL);
@@ -253,16 +286,20 @@ compile_expression(Scope *scope, const char *str, Form_pg_attribute attribute)
 /* ---- columns ---- */
 
 static const char *const runtime_columns[] = {"tenant_id", "last_event_id",
-"last_event_version", "last_log_seq"};
+"last_event_version"};
 
-/* Does the runtime fill in this column, whatever its default? */
+/*
+ * Does the runtime fill in this column, whatever its default?  last_log_seq is
+ * filled in only if the key is not the aggregate.
+ */
 static bool
-is_runtime_column(const char *name, const char *key)
+is_runtime_column(const char *name, const char *key, bool by_log)
 {
 	for (int i = 0; i < lengthof(runtime_columns); i++)
 		if (strcmp(name, runtime_columns[i]) == 0)
 			return true;
-	return strcmp(name, key) == 0;
+	return strcmp(name, key) == 0 ||
+		(by_log && strcmp(name, "last_log_seq") == 0);
 }
 
 static void
@@ -274,7 +311,7 @@ check_column(Relation target, const char *name, AttrNumber attno,
 				errcode(ERRCODE_UNDEFINED_COLUMN),
 				errmsg("target table \"%s\" has no column \"%s\"",
 					   RelationGetRelationName(target), name));
-	if (is_runtime_column(name, key) ||
+	if (is_runtime_column(name, key, true) ||
 		TupleDescAttr(RelationGetDescr(target), attno - 1)->attgenerated)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -353,6 +390,40 @@ check_default(const char *column, Node *expr)
 				errhint("Drop the default and take the value from the event, or name the column in option \"digest_ignore\"."));
 }
 
+/*
+ * A column that must not be null needs a value from somewhere.  A trigger may
+ * give it one.
+ */
+void
+pj_fold_check_not_null(const PjFoldCode *code, Relation target, bool by_log)
+{
+	TupleDesc	desc = RelationGetDescr(target);
+
+	if (target->trigdesc && target->trigdesc->trig_insert_before_row)
+		return;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+		bool		is_set = !attribute->attnotnull ||
+			attribute->attisdropped || attribute->atthasdef ||
+			attribute->attidentity || attribute->attgenerated ||
+			is_runtime_column(NameStr(attribute->attname),
+							  pj_target_key(target), by_log);
+
+		for (int c = 0; c < code->ncolumns && !is_set; c++)
+			is_set = code->attnos[c] == i + 1;
+		if (!is_set)
+			ereport(ERROR,
+					errcode(ERRCODE_NOT_NULL_VIOLATION),
+					errmsg("fold_columns does not set column \"%s\" of target table \"%s\", which must not be null",
+						   NameStr(attribute->attname),
+						   RelationGetRelationName(target)),
+					errhint("Give an expression for it, or ALTER TABLE %s ALTER %s SET DEFAULT or DROP NOT NULL.",
+							pj_target_name(RelationGetRelid(target)),
+							quote_identifier(NameStr(attribute->attname))));
+	}
+}
+
 /* What a new row starts from. */
 static void
 compile_defaults(PjFoldCode *code, Scope *scope, Relation target,
@@ -369,7 +440,7 @@ compile_defaults(PjFoldCode *code, Scope *scope, Relation target,
 
 		if (TupleDescAttr(desc, i)->attisdropped ||
 			TupleDescAttr(desc, i)->attgenerated ||
-			is_runtime_column(name, key))
+			is_runtime_column(name, key, true))
 			continue;
 		expr = build_column_default(target, i + 1);
 		if (expr == NULL)

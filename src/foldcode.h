@@ -29,6 +29,8 @@ typedef struct PjFoldCode
 extern PjFoldCode *pj_fold_compile(Relation target, Jsonb *fold_columns,
 								   const char *key,
 								  const char **ignored);
+extern void pj_fold_check_not_null(const PjFoldCode *code, Relation target,
+								   bool by_log);
 extern void pj_fold_set_event(PjFoldCode *code, const PjEvent *event);
 
 #endif							/* PJ_FOLDCODE_H */

@@ -462,12 +462,17 @@ projector_requeue_dead(PG_FUNCTION_ARGS)
 Datum
 projector_skip(PG_FUNCTION_ARGS)
 {
-	Datum		reason = pj_required_text(fcinfo, 4, "reason");
+	Datum		reason = pj_optional_text(fcinfo, 4, "reason");
 	char	   *who = GetUserNameFromId(GetUserId(), false);
 	QueuedEvent item = {0};
 	PjEvent    *event;
 	bool		done;
 
+	if (reason == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				errmsg("reason must not be null"),
+				errhint("Say why the event may be left out: reason => '...'. It is kept with the failure."));
 	enter_item(fcinfo, "projector_skip", ExclusiveLock, &item);
 	event = load_event(&item);
 	refuse_below_offset(&item);

@@ -83,6 +83,8 @@ typedef struct FoldBatch
 	int			timeout_ms;
 	MemoryContext caller;		/* the caller's */
 	MemoryContext context;		/* of all of the batch */
+	volatile AttrNumber at_column;	/* whose expression is evaluated, or 0 */
+	volatile bool at_default;	/* it is the column's default */
 	MemoryContext per_event;
 } FoldBatch;
 
@@ -137,10 +139,15 @@ try_expressions(void *arg)
 									AccessShareLock);
 	PjOptions	options;
 
+	bool		other_key = !pj_key_is_aggregate(definition->key);
+	PjFoldCode *code;
+
 	pj_options_parse(definition->options, &options);
-	(void) pj_fold_compile(target, definition->fold_columns,
-						   pj_key_is_aggregate(definition->key) ?
-						   NULL : definition->key, options.digest_ignore);
+	code = pj_fold_compile(target, definition->fold_columns,
+						   other_key ? definition->key : NULL,
+						   options.digest_ignore);
+	if (definition->fold_columns)
+		pj_fold_check_not_null(code, target, other_key);
 	table_close(target, AccessShareLock);
 }
 
@@ -337,7 +344,9 @@ event_key(FoldBatch *batch, const PjEvent *event, Datum *key)
 		return true;
 	}
 	pj_fold_set_event(code, event);
+	batch->at_column = batch->target.columns.key;
 	*key = ExecEvalExprSwitchContext(code->key, code->econtext, &isnull);
+	batch->at_column = 0;
 	if (!isnull)
 		*key = datumCopy(*key, attribute->attbyval, attribute->attlen);
 	ResetExprContext(code->econtext);
@@ -645,6 +654,8 @@ start_row(FoldBatch *batch, PjFoldRow *row)
 		Datum		value = (Datum) 0;
 		bool		isnull = true;
 
+		batch->at_column = i + 1;
+		batch->at_default = true;
 		if (code->defaults[i])
 			value = ExecEvalExpr(code->defaults[i], code->econtext, &isnull);
 		if (!isnull)
@@ -652,6 +663,8 @@ start_row(FoldBatch *batch, PjFoldRow *row)
 							  TupleDescAttr(desc, i)->attlen);
 		pj_fold_set(&batch->target, row, i, value, isnull);
 	}
+	batch->at_column = 0;
+	batch->at_default = false;
 	disown_runtime_columns(batch, row);
 	row->values[batch->target.columns.tenant - 1] = batch->target.tenant;
 	row->values[batch->target.columns.key - 1] = row->key;
@@ -681,8 +694,12 @@ fold_by_expressions(FoldBatch *batch, PjFoldRow *row, const PjEvent *event)
 	ExecStoreVirtualTuple(code->row_slot);
 	pj_fold_set_event(code, event);
 	for (int i = 0; i < code->ncolumns; i++)
+	{
+		batch->at_column = code->attnos[i];
 		values[i] = ExecEvalExprSwitchContext(code->columns[i],
 											  code->econtext, &nulls[i]);
+	}
+	batch->at_column = 0;
 
 	for (int i = 0; i < code->ncolumns; i++)
 	{
@@ -858,6 +875,25 @@ end_fold(FoldBatch *batch)
 	MemoryContextDelete(batch->context);
 }
 
+/* Says which expression an error happened in. */
+static void
+describe_column(void *arg)
+{
+	const FoldBatch *batch = arg;
+	const char *name;
+
+	if (batch->at_column == 0)
+		return;
+	name = NameStr(TupleDescAttr(batch->target.desc,
+								 batch->at_column - 1)->attname);
+	if (batch->at_default)
+		errcontext("default of column \"%s\"", name);
+	else
+		errcontext("expression for %s \"%s\"",
+				   batch->at_column == batch->target.columns.key ?
+				   "key column" : "column", name);
+}
+
 /* The part of a batch that runs as the projection's owner. */
 static void
 run_fold(void *arg)
@@ -865,8 +901,11 @@ run_fold(void *arg)
 	FoldBatch  *batch = arg;
 	PjWork	   *work = batch->work;
 	int			n = work->hi - work->lo;
+	ErrorContextCallback callback = {error_context_stack, describe_column,
+	batch};
 
 	begin_fold(batch);
+	error_context_stack = &callback;
 	batch->rows = palloc(sizeof(PjFoldRow) * n);
 	batch->row_of = palloc(sizeof(int) * n);
 	if (batch->kept->code->key)
@@ -879,6 +918,7 @@ run_fold(void *arg)
 	pj_deadline_end();
 	fold_events(batch);
 	write_rows(batch);
+	error_context_stack = callback.previous;
 	end_fold(batch);
 }
 

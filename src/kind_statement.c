@@ -148,10 +148,20 @@ check_syntax(const char *statement)
 				errhint("For example: INSERT INTO totals SELECT ... FROM batch GROUP BY ... ON CONFLICT ... DO UPDATE ...."));
 }
 
+/* Says whose statement it is, and puts the caret of a syntax error into it. */
 static void
 describe_statement(void *arg)
 {
-	errcontext("statement of projection \"%s\"", (const char *) arg);
+	const PjDefinition *definition = arg;
+	int			position = geterrposition();
+
+	if (position > 0)
+	{
+		errposition(0);
+		internalerrposition(position);
+		internalerrquery(definition->statement);
+	}
+	errcontext("statement of projection \"%s\"", definition->name);
 }
 
 /* Does a query, or a part of it, read the relation "batch"? */
@@ -206,7 +216,7 @@ static void
 statement_check(PjDefinition *definition, Oid owner)
 {
 	ErrorContextCallback callback = {error_context_stack, describe_statement,
-	(void *) definition->name};
+	definition};
 
 	error_context_stack = &callback;
 	check_syntax(definition->statement);

@@ -8,6 +8,7 @@
 #include "compat.h"
 
 #include "fmgr.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "storage/lockdefs.h"
 #include "utils/builtins.h"
@@ -90,6 +91,18 @@ static PjStatement resume_tenant = {
 	.expect = SPI_OK_UPDATE,
 	.nargs = 2,
 	.argtypes = {INT4OID, TEXTOID},
+};
+
+/* One more than are told. */
+#define MAX_TOLD_TENANTS 10
+
+static PjStatement select_paused = {
+	.sql = "SELECT tenant_id FROM projector.projection_cursors"
+	" WHERE projection_id = $1 AND paused_by IS NOT NULL"
+	" ORDER BY tenant_id LIMIT 11",
+	.expect = SPI_OK_SELECT,
+	.nargs = 1,
+	.argtypes = {INT4OID},
 };
 
 /* ---- mode ---- */
@@ -227,6 +240,34 @@ projector_pause(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/* Resuming all does not end the pauses of single tenants: say so. */
+static void
+tell_paused_tenants(const PjProjection *projection)
+{
+	Datum		values[1] = {Int32GetDatum(projection->id)};
+	Datum	   *tenants;
+	StringInfoData list;
+	int			n;
+
+	if (!projection->overrides)
+		return;
+	pj_execute(&select_paused, values, NULL);
+	n = pj_result_texts(&tenants);
+	if (n == 0)
+		return;
+	initStringInfo(&list);
+	for (int i = 0; i < Min(n, MAX_TOLD_TENANTS); i++)
+		appendStringInfo(&list, "%s\"%s\"", i ? ", " : "",
+						 TextDatumGetCString(tenants[i]));
+	ereport(NOTICE,
+			errmsg("projection \"%s\" is still paused for some tenants",
+				   projection->name),
+			errdetail("They are %s%s.", list.data,
+					  n > MAX_TOLD_TENANTS ? " and others" : ""),
+			errhint("Resume them one by one: projector_resume('%s', tenant_id).",
+					projection->name));
+}
+
 /* See the install script. */
 Datum
 projector_resume(PG_FUNCTION_ARGS)
@@ -244,11 +285,25 @@ projector_resume(PG_FUNCTION_ARGS)
 	{
 		Datum		values[2] = {Int32GetDatum(projection->id), tenant};
 
-		pj_execute(&resume_tenant, values, NULL);
+		bool		was_paused = pj_execute(&resume_tenant, values, NULL) > 0;
+
 		pj_registry_note_overrides(projection, false);
+		if (!was_paused)
+			ereport(NOTICE,
+					errmsg("projection \"%s\" is not paused for tenant \"%s\" alone",
+						   projection->name, TextDatumGetCString(tenant)));
+		if (projection->paused)
+			ereport(NOTICE,
+					errmsg("projection \"%s\" is still paused for all tenants",
+						   projection->name),
+					errhint("End that with projector_resume('%s').",
+							projection->name));
 	}
 	else
+	{
 		set_paused(projection, false, 0, 0);
+		tell_paused_tenants(projection);
+	}
 	pj_leave_internal(&saved);
 
 	PG_RETURN_VOID();

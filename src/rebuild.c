@@ -51,6 +51,7 @@
 #include "step.h"
 #include "tail.h"
 #include "targetguard.h"
+#include "tenant.h"
 #include "wakeup.h"
 
 PG_FUNCTION_INFO_V1(projector_rebuild);
@@ -138,7 +139,8 @@ rebuild_tenant(PjProjection *projection, Datum tenant)
 	upto = projection->log_ordered ? tail : PG_INT64_MAX;
 	pj_outbox_clear_upto(projection->id, tenant, upto);
 	pj_failure_rebuilt(projection, tenant, 0, upto);
-	(void) pj_clear(projection, tenant, 0);
+	if (pj_clear(projection, tenant, 0) == 0)
+		pj_tenant_refuse(&pair, 0);
 	pj_offsets_delete(projection->id, tenant, 0);
 
 	/* all is replayed, whatever state the pair was in */
@@ -169,7 +171,8 @@ pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
 	look_at_pair(&pair, projection, tenant);
 	pj_outbox_clear(projection->id, tenant, aggregate);
 	pj_failure_rebuilt(projection, tenant, aggregate, PG_INT64_MAX);
-	(void) pj_clear(projection, tenant, aggregate);
+	if (pj_clear(projection, tenant, aggregate) == 0)
+		pj_tenant_refuse(&pair, aggregate);
 	pj_offsets_delete(projection->id, tenant, aggregate);
 	pj_replay_init(&replay, &pair, PG_INT64_MAX);
 	replay.on_error = PJ_ERROR_RAISED;
@@ -296,6 +299,7 @@ catch_up_tenant(PjProjection *projection, Datum tenant, int64 upto)
 	PjProgress	progress;
 
 	look_at_pair(&step.pair, projection, tenant);
+	pj_tenant_require(&step.pair);
 	bounds.tail = Min(pj_tail(pj_tail_wait), upto);
 	do
 	{

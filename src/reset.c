@@ -22,6 +22,7 @@
 #include "runrow.h"
 #include "source.h"
 #include "statement.h"
+#include "tenant.h"
 #include "wakeup.h"
 
 PG_FUNCTION_INFO_V1(projector_reset);
@@ -163,6 +164,15 @@ projector_reset(PG_FUNCTION_ARGS)
 	{
 		pj_lock_pair(projection->id, tenant, ExclusiveLock, true);
 		pj_lock_driver(projection->id, tenant, true);
+	}
+	if (tenant)
+	{
+		PjPair		pair;
+
+		pj_pair_look(&pair, projection, tenant);
+		pj_tenant_require(&pair);
+		if (aggregate)
+			pj_tenant_refuse(&pair, aggregate);
 	}
 	if (aggregate)
 		count = reset_aggregate(projection, tenant, aggregate);

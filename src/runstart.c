@@ -22,6 +22,7 @@
 #include "replay.h"
 #include "run.h"
 #include "source.h"
+#include "tenant.h"
 #include "wakeup.h"
 
 PG_FUNCTION_INFO_V1(projector_start_run);
@@ -76,7 +77,13 @@ queue_runs(const Order *order, const char *name)
 		nothers = pj_clear_tenants(projection, &others);
 	pj_enter_internal(&saved);
 	if (order->tenant)
+	{
+		PjPair		pair;
+
+		pj_pair_look(&pair, projection, order->tenant);
+		pj_tenant_require(&pair);
 		queue_run(order, projection, order->tenant);
+	}
 	else
 	{
 		pj_source_tenants(&all);
@@ -110,10 +117,9 @@ queue_all(const Order *order)
 Datum
 projector_start_run(PG_FUNCTION_ARGS)
 {
-	static const char *const modes[] = {"catch_up", "rebuild", NULL};
+	static const char *const modes[] = {"catch_up", "rebuild"};
 	Datum		name = pj_optional_text(fcinfo, 0, "name");
-	const char *mode = pj_choose(pj_required_name(fcinfo, 1, "mode"), modes,
-								 "mode of a run");
+	const char *mode = pj_required_name(fcinfo, 1, "mode");
 	Order		order = {
 		.rebuild = strcmp(mode, "rebuild") == 0,
 		.tenant = pj_optional_text(fcinfo, 2, "tenant_id"),
@@ -121,6 +127,12 @@ projector_start_run(PG_FUNCTION_ARGS)
 		.result = (ReturnSetInfo *) fcinfo->resultinfo,
 	};
 
+	if (strcmp(mode, modes[0]) != 0 && strcmp(mode, modes[1]) != 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("invalid mode of a run \"%s\"", mode),
+				errhint("Possible values are \"%s\", \"%s\". A tenant is given as tenant_id => '%s'.",
+						modes[0], modes[1], mode));
 	if (!PG_ARGISNULL(3))
 		order.until = PG_GETARG_INT64(3);
 	if (!PG_ARGISNULL(3) && order.rebuild)

@@ -399,6 +399,25 @@ pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
 	return list.count;
 }
 
+/* Has a tenant events, or if given an aggregate of it? */
+bool
+pj_source_has(Datum tenant, Datum aggregate)
+{
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	ScanKeyData keys[2];
+	PjFetch		fetch;
+	bool		found;
+
+	pj_key_text(&keys[0], 1, tenant);
+	if (aggregate)
+		pj_key_text(&keys[1], 2, aggregate);
+	pj_fetch_begin(&fetch, &pj_events_table, snapshot, aggregate ? 2 : 1, keys);
+	found = pj_fetch_next(&fetch, ForwardScanDirection) != NULL;
+	pj_fetch_end(&fetch);
+	UnregisterSnapshot(snapshot);
+	return found;
+}
+
 /* Add what a scan with these keys finds. */
 static void
 collect_by_keys(EventList *list, Snapshot snapshot, ScanKey keys, int nkeys,

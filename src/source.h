@@ -136,6 +136,7 @@ extern bool pj_source_complete(Datum tenant, Datum aggregate,
 							   int64 after, int64 before);
 extern int64 pj_source_last_subscribed(Datum tenant, Datum aggregate,
 									   Datum event_types);
+extern bool pj_source_has(Datum tenant, Datum aggregate);
 extern int64 pj_source_last_log_seq(void);
 extern void pj_source_tenants(PjTenants *all);
 extern void pj_source_check_hash(const PjEvent *event);

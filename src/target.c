@@ -39,7 +39,8 @@ check_relation(Relation rel, Oid owner)
 		rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
 		ereport(ERROR,
 				errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				errmsg("target \"%s\" is not a table", name));
+				errmsg("target \"%s\" is not a table", name),
+				errhint("Name the table that holds the rows: views, sequences and foreign tables cannot be targets."));
 	if (RelationGetNamespace(rel) == get_namespace_oid("projector", false) ||
 		IsSystemRelation(rel))
 		ereport(ERROR,
@@ -145,6 +146,17 @@ check_column_type(Relation rel, const char *column, Oid type, const char *why)
 				errhint("%s", why));
 }
 
+/* For a hint: a primary key that is there must go first. */
+static char *
+drop_key(Relation rel)
+{
+	Oid			index = RelationGetPrimaryKeyIndex(rel);
+
+	return OidIsValid(index) ?
+		psprintf(" DROP CONSTRAINT %s,", quote_identifier(get_rel_name(index))) :
+		"";
+}
+
 static void
 check_key(Relation rel, const char *why)
 {
@@ -153,7 +165,9 @@ check_key(Relation rel, const char *why)
 				errcode(ERRCODE_INVALID_TABLE_DEFINITION),
 				errmsg("primary key of target table \"%s\" is not of the form (tenant_id, key)",
 					   RelationGetRelationName(rel)),
-				errhint("%s", why));
+				errhint("%s ALTER TABLE %s%s ADD PRIMARY KEY (tenant_id, <key column>).",
+						why, pj_target_name(RelationGetRelid(rel)),
+						drop_key(rel)));
 }
 
 static void
@@ -193,7 +207,8 @@ check_table(Relation rel, Oid owner, PjTargetNeed need)
 {
 	check_relation(rel, owner);
 	check_column(rel, "tenant_id",
-				 "Every row of a read model belongs to a tenant.");
+				 psprintf("Every row of a read model belongs to a tenant: ALTER TABLE %s ADD tenant_id text.",
+						  pj_target_name(RelationGetRelid(rel))));
 	pj_target_check_storage(rel);
 	if (need == PJ_NEEDS_CHECKPOINT)
 		check_checkpoint(rel);
@@ -569,6 +584,16 @@ pj_target_rows_query(Relation rel, const PjProjection *projection, bool shown,
 	return psprintf("%s AND %s.%s = $2::%s", query, alias,
 					quote_identifier(pj_target_key(rel)),
 					column_type(relid, pj_target_key(rel)));
+}
+
+/* One row of tenant $1, if there is any. */
+char *
+pj_target_some_query(Oid relid)
+{
+	char	   *alias = row_alias(relid);
+
+	return psprintf("SELECT 1 FROM %s %s WHERE %s LIMIT 1",
+					pj_target_name(relid), alias, of_tenant(relid, alias));
 }
 
 /* The tenants a table has rows of. */

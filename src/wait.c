@@ -290,6 +290,26 @@ sleep_ms(const Wait *wait)
 	return Min(left, wait->polls ? LOOK_TAIL_MS : LOOK_MS);
 }
 
+/*
+ * Say so if what was waited for is not in the log: it may yet come, but more
+ * often a name is misspelt.
+ */
+static void
+tell_unknown(const Wait *wait, const char *answer)
+{
+	if (wait->aggregate && strcmp(answer, "timeout") != 0)
+		return;
+	if (!pj_source_has(wait->tenant, 0))
+		ereport(NOTICE,
+				errmsg("tenant \"%s\" has no events",
+					   TextDatumGetCString(wait->tenant)));
+	else if (wait->aggregate && !pj_source_has(wait->tenant, wait->aggregate))
+		ereport(NOTICE,
+				errmsg("aggregate \"%s\" of tenant \"%s\" has no events",
+					   TextDatumGetCString(wait->aggregate),
+					   TextDatumGetCString(wait->tenant)));
+}
+
 static const char *
 wait_for(Wait *wait)
 {
@@ -309,7 +329,10 @@ wait_for(Wait *wait)
 	pj_waiters_leave();
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
-	return answer ? answer : "timeout";
+	if (answer == NULL)
+		answer = "timeout";
+	tell_unknown(wait, answer);
+	return answer;
 }
 
 /* Read what both functions have in common; "last" is the timeout's place. */

@@ -1,0 +1,49 @@
+/*
+ * tenant.c
+ *	  Whether there is such a tenant: a name that is misspelt must not pass for
+ *	  one of which there is nothing to do.
+ *
+ * A tenant exists for a projection if it has events, a cursor, or rows in the
+ * read model.
+ */
+#include "compat.h"
+
+#include "utils/builtins.h"
+
+#include "clear.h"
+#include "source.h"
+#include "tenant.h"
+
+/*
+ * Raise an error if there are no events of the tenant, or of its aggregate.
+ * The caller has found no rows.
+ */
+void
+pj_tenant_refuse(const PjPair *pair, Datum aggregate)
+{
+	if (pj_source_has(pair->tenant, aggregate) || (!aggregate && pair->exists))
+		return;
+	if (aggregate && pj_source_has(pair->tenant, 0))
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_OBJECT),
+				errmsg("aggregate \"%s\" of tenant \"%s\" does not exist",
+					   TextDatumGetCString(aggregate),
+					   TextDatumGetCString(pair->tenant)),
+				errdetail("It has no events, and no rows in the read model of projection \"%s\".",
+						  pair->projection->name));
+	ereport(ERROR,
+			errcode(ERRCODE_UNDEFINED_OBJECT),
+			errmsg("tenant \"%s\" does not exist",
+				   TextDatumGetCString(pair->tenant)),
+			errdetail("It has no events, and projection \"%s\" has no cursor and no rows of it.",
+					  pair->projection->name));
+}
+
+/* Raise an error if the tenant does not exist. */
+void
+pj_tenant_require(const PjPair *pair)
+{
+	if (!pair->exists && !pj_source_has(pair->tenant, 0) &&
+		!pj_clear_has_rows(pair->projection, pair->tenant))
+		pj_tenant_refuse(pair, 0);
+}
