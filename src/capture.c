@@ -112,8 +112,9 @@ report_gaps(int64 gaps)
 {
 	ereport(WARNING,
 			errcode(ERRCODE_PJ_EVENT_MISSING),
-			errmsg("events are missing from the restored log, in %lld places",
-				   (long long) gaps),
+			errmsg_plural("events are missing from the restored log, in %lld place",
+						  "events are missing from the restored log, in %lld places",
+						  gaps, (long long) gaps),
 			errdetail("They were missing when it was dumped. Read models that were built before may not be what a rebuild would give."),
 			errhint("See projector.missing_events."));
 }
