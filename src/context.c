@@ -145,9 +145,12 @@ pj_forget_cancel(void)
 	cancelled = false;
 }
 
-/* Code that catches a cancel cannot go on by that. */
-static void
-raise_caught_cancel(void)
+/*
+ * Code that catches a cancel cannot go on by that: call this when it has
+ * returned.
+ */
+void
+pj_raise_caught_cancel(void)
 {
 	if (cancelled && !pj_deadline_passed())
 		ereport(ERROR,
@@ -213,7 +216,7 @@ pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg)
 	PG_END_TRY();
 	error_context_stack = callback.previous;
 
-	raise_caught_cancel();
+	pj_raise_caught_cancel();
 	AtEOXact_GUC(false, saved.guc_level);
 	SetUserIdAndSecContext(saved.userid, saved.sec_context);
 }

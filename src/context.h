@@ -47,6 +47,7 @@ extern const PjUserCode *pj_user_code_executing(void);
 extern bool pj_is_cancel(const ErrorData *error);
 extern bool pj_was_cancelled(void);
 extern void pj_forget_cancel(void);
+extern void pj_raise_caught_cancel(void);
 extern void pj_set_replay(bool replay);
 extern void pj_refuse_in_user_code(const char *function);
 extern void pj_require_read_committed(const char *function);

@@ -838,6 +838,7 @@ fold_events(FoldBatch *batch)
 		else
 			pj_fold_check(&batch->target, row);
 		pj_deadline_end();
+		pj_raise_caught_cancel();
 		if (batch->target.bytes > PJ_BATCH_BYTES)
 			flush_rows(batch);
 	}

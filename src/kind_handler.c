@@ -303,6 +303,7 @@ call_for_each(void *arg)
 		pj_deadline_begin(batch->timeout_ms);
 		call_handler(batch, work->events[i]);
 		pj_deadline_end();
+		pj_raise_caught_cancel();
 		if (several)
 			AtEOXact_GUC(false, guc_level);
 		if (batch->checkpoint)
