@@ -112,8 +112,8 @@ SELECT attempt($$INSERT INTO child VALUES ('acme', 'a')$$);
 CREATE OR REPLACE FUNCTION obey(e projector.event) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     BEGIN
-        PERFORM projector_append(e.tenant_id, 'x', '', '{}');
-    EXCEPTION WHEN invalid_parameter_value THEN NULL;
+        PERFORM projector_append(e.tenant_id, 'x', 'X', '{}', expected_version => 5);
+    EXCEPTION WHEN SQLSTATE 'PJ001' THEN NULL;
     END;
     EXECUTE e.payload->>'do';
 END $$;
