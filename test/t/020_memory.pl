@@ -139,6 +139,9 @@ $node->reload;
 sql("SELECT count(projector_append('tenant-' || i, 'a', 'Narrow', '{}')) FROM generate_series(1, $TENANTS) i");
 ok($node->poll_query_until('postgres', "SELECT projector_drain('narrow') IS NOT NULL AND count(*) = $TENANTS FROM narrow"), 'all tenants have a row');
 costs('verify of many tenants', q{SELECT count(*), bool_and(matches) FROM projector_verify('narrow')}, ($TENANTS + 2) . '|t', 16 * 1024);
+costs('rebuild of many tenants', q{SELECT projector_rebuild('narrow')}, $TENANTS, 16 * 1024);
+costs('digests of many tenants', q{SELECT count(*), bool_and(matches) FROM projector_check_digests('narrow')}, "$TENANTS|t", 16 * 1024);
+costs('catch-up of many tenants', q{SELECT projector_catch_up('narrow')}, 0, 16 * 1024);
 cmp_ok(sql(q{BEGIN; SELECT count(*) FROM projector_verify('narrow') \g /dev/null
 	SELECT pg_stat_get_xact_tuples_inserted('pg_class'::regclass)}), '<', 20, 'verify of many tenants: no table for each');
 
