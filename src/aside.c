@@ -37,6 +37,7 @@
 #include "commands/trigger.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
+#include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -50,6 +51,9 @@
 #include "outbox.h"
 #include "statement.h"
 #include "target.h"
+
+/* So many blocks of dead rows are no trouble. */
+#define MAX_DEAD_BLOCKS	64
 
 /* $1 is the projection, whose number negated is that of the build. */
 #define OF_BUILD(alias) \
@@ -366,16 +370,17 @@ pj_aside_forget(int32 projection_id, Datum tenant)
 }
 
 /*
- * Remove all rows of a table that this transaction has made.  Nobody else has
- * seen it, so that its file can be truncated, and later rows need not be looked
- * for among dead ones.
+ * The rows of a table that this transaction has made are dead: once they are
+ * many, remove them, so that later ones need not be looked for among them.  Nobody
+ * else has seen the table, so that its file can be truncated.
  */
 void
 pj_aside_empty(Oid aside)
 {
 	Relation	table = table_open(aside, AccessExclusiveLock);
 
-	heap_truncate_one_rel(table);
+	if (RelationGetNumberOfBlocks(table) > MAX_DEAD_BLOCKS)
+		heap_truncate_one_rel(table);
 	table_close(table, NoLock);
 }
 

@@ -14,6 +14,7 @@
 #include "compat.h"
 
 #include "access/htup_details.h"
+#include "access/transam.h"
 #include "catalog/pg_enum.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
@@ -186,12 +187,6 @@ pj_digest_ignores(const PjProjection *projection, const char *column)
 	return false;
 }
 
-static int64
-add_to_layout(int64 layout, const void *bytes, Size length)
-{
-	return hash_combine64(layout, hash_bytes_extended(bytes, length, 0));
-}
-
 /* Renaming a label changes what rows that have it are written like. */
 static int64
 add_labels(int64 layout, Oid type)
@@ -218,20 +213,24 @@ add_labels(int64 layout, Oid type)
 }
 
 /*
- * A number that changes if rows may be written in another way than before: the
- * table is another one, or a column has come, gone, or another type.
+ * Add a column to a layout: a number that changes if rows may be written in
+ * another way than before, because the table is another one, or a column has
+ * come, gone, or another type.
  */
 static int64
 add_column(int64 layout, Form_pg_attribute attribute)
 {
 	const char *name = NameStr(attribute->attname);
+	int32		type[4] = {attribute->atttypid, attribute->atttypmod,
+	attribute->attcollation, attribute->attnum};
+	uint64		seed = hash_bytes_extended((unsigned char *) type,
+										   sizeof(type), 0);
 
-	layout = add_to_layout(layout, name, strlen(name));
-	layout = add_to_layout(layout, &attribute->attnum, sizeof(AttrNumber));
-	layout = add_to_layout(layout, &attribute->atttypid, sizeof(Oid));
-	layout = add_to_layout(layout, &attribute->atttypmod, sizeof(int32));
-	layout = add_to_layout(layout, &attribute->attcollation, sizeof(Oid));
-	return add_labels(layout, attribute->atttypid);
+	layout = hash_combine64(layout,
+							hash_bytes_extended((unsigned char *) name,
+												strlen(name), seed));
+	return attribute->atttypid >= FirstNormalObjectId ?
+		add_labels(layout, attribute->atttypid) : layout;
 }
 
 /*
@@ -244,14 +243,13 @@ pj_hasher_begin(PjHasher *hasher, Relation rel,
 				const PjProjection *projection, int target)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
-	Oid			relid = RelationGetRelid(rel);
 	bool		alike = true;
 
 	memset(hasher, 0, sizeof(*hasher));
 	hasher->natts = desc->natts;
 	hasher->seed = target;
 	hasher->outputs = palloc0(sizeof(FmgrInfo) * Max(desc->natts, 1));
-	hasher->layout = add_to_layout(0, &relid, sizeof(Oid));
+	hasher->layout = RelationGetRelid(rel);
 	for (int i = 0; i < desc->natts; i++)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(desc, i);
@@ -308,11 +306,11 @@ pj_hasher_row(PjHasher *hasher, const Datum *values, const bool *nulls,
 			continue;
 		hash_column(hash, hasher->seed, nulls[i] ? NULL :
 					OutputFunctionCall(&hasher->outputs[i], values[i]));
-		MemoryContextReset(hasher->context);
 	}
 	hash->rows = 1;
 	hash->layout = hasher->layout;
 	MemoryContextSwitchTo(caller);
+	MemoryContextReset(hasher->context);
 }
 
 void

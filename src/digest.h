@@ -29,7 +29,7 @@ typedef struct PjHasher
 	uint64		seed;			/* tells the projection's tables apart */
 	int64		layout;			/* which columns of which types there are, in
 								 * which table */
-	MemoryContext context;		/* of one column's text */
+	MemoryContext context;		/* of one row's text */
 	bool		pinned;			/* settings have been pinned, at this level */
 	int			guc_level;
 } PjHasher;

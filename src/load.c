@@ -59,11 +59,16 @@ pj_batch_is_read(const PjBatch *batch)
 	return batch->loaded || batch->apply->driver == PJ_BY_LOG;
 }
 
-/* Load the events of all ranges from their offsets on. */
+/*
+ * Load the events of all ranges from their offsets on.  Items whose events are
+ * too many for a batch stay for the next one.
+ */
 static int
 load_ranges(PjBatch *batch, PjEvent **events)
 {
 	PjApply    *apply = batch->apply;
+	bool		cut;
+	int			n;
 
 	for (int i = 0; i < apply->nranges; i++)
 	{
@@ -73,8 +78,12 @@ load_ranges(PjBatch *batch, PjEvent **events)
 		range->max = batch->offsets[i].busy ? 0 :
 			range->own + MAX_BACKLOG + 1;
 	}
-	return pj_source_load(apply->pair->tenant, apply->ranges, apply->nranges,
-						  batch->projection->event_types, events);
+	n = pj_source_load_some(apply->pair->tenant, apply->ranges, apply->nranges,
+							batch->projection->event_types,
+							apply->driver == PJ_BY_QUEUE ? PJ_BATCH_BYTES :
+							SIZE_MAX, events, &cut);
+	apply->incomplete = apply->incomplete || cut;
+	return n;
 }
 
 /*

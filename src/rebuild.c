@@ -194,17 +194,29 @@ rebuild_tenants(PjProjection *projection)
 	Datum	   *others;
 	int			nothers;
 	int64		applied = 0;
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "projector tenant",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller;
 
 	pj_source_tenants(&all);
 	nothers = pj_clear_tenants(projection, &others);
+	caller = MemoryContextSwitchTo(context);
 	for (int i = 0; i < all.count; i++)
+	{
 		applied += rebuild_tenant(projection, all.tenants[i]);
+		MemoryContextReset(context);
+	}
 	for (int i = 0; i < nothers; i++)
-		if (!pj_text_among(others[i], all.tenants, all.count))
-		{
-			pj_run_refuse(projection, others[i]);
-			(void) pj_clear(projection, others[i], 0);
-		}
+	{
+		if (pj_text_among(others[i], all.tenants, all.count))
+			continue;
+		pj_run_refuse(projection, others[i]);
+		(void) pj_clear(projection, others[i], 0);
+		MemoryContextReset(context);
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
 	return applied;
 }
 

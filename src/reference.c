@@ -11,29 +11,29 @@
  */
 #include "compat.h"
 
-#include "access/genam.h"
-#include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
-#include "catalog/pg_constraint.h"
 #include "catalog/pg_inherits.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/reltrigger.h"
 
 #include "reference.h"
 #include "target.h"
 
-/* Does the key do something to rows whose referenced row is deleted? */
+/*
+ * Is it the trigger of a foreign key that does something to rows whose
+ * referenced row is deleted?
+ */
 static bool
-has_action(Form_pg_constraint key)
+has_action(const Trigger *trigger)
 {
-	return key->contype == CONSTRAINT_FOREIGN &&
-		(key->confdeltype == FKCONSTR_ACTION_CASCADE ||
-		 key->confdeltype == FKCONSTR_ACTION_SETNULL ||
-		 key->confdeltype == FKCONSTR_ACTION_SETDEFAULT);
+	return trigger->tgfoid == F_RI_FKEY_CASCADE_DEL ||
+		trigger->tgfoid == F_RI_FKEY_SETNULL_DEL ||
+		trigger->tgfoid == F_RI_FKEY_SETDEFAULT_DEL;
 }
 
 /* Partitions count as the table they are of. */
@@ -61,45 +61,39 @@ is_written(Oid relid, const char **writes)
 }
 
 static void
-refuse_reference(Form_pg_constraint key, Oid target, const char *projection)
+refuse_reference(const Trigger *trigger, Relation target,
+				 const char *projection)
 {
-	char	   *table = get_rel_name(root_of(key->conrelid));
-
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			errmsg("rows of table \"%s\" refer to target \"%s\" of projection \"%s\" and would not survive a rebuild",
-				   table, get_rel_name(target), projection),
+				   get_rel_name(root_of(trigger->tgconstrrelid)),
+				   RelationGetRelationName(target), projection),
 			errdetail("Foreign key \"%s\" deletes or changes them when rows of the target are deleted, and a rebuild does that.",
-					  NameStr(key->conname)),
+					  get_constraint_name(trigger->tgconstraint)),
 			errhint("Make the foreign key ON DELETE NO ACTION, name the table in \"targets\" if the projection fills it, or in option \"writes\" if its rows may go."));
 }
 
 /* Check the keys that refer to one table. */
 static void
-check_table(Relation constraints, Oid relid, const List *roots,
-			const char *projection, const char **writes)
+check_table(Oid relid, const List *roots, const char *projection,
+			const char **writes)
 {
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
+	Relation	rel = table_open(relid, AccessShareLock);
+	const TriggerDesc *triggers = rel->trigdesc;
 
-	ScanKeyInit(&key, Anum_pg_constraint_confrelid, BTEqualStrategyNumber,
-				F_OIDEQ, ObjectIdGetDatum(relid));
-
-	/* there is no index, as PostgreSQL itself has to put up with */
-	scan = systable_beginscan(constraints, InvalidOid, false, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	for (int i = 0; triggers && i < triggers->numtriggers; i++)
 	{
-		Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(tuple);
+		const Trigger *trigger = &triggers->triggers[i];
 		Oid			root;
 
-		if (!has_action(form))
+		if (!has_action(trigger))
 			continue;
-		root = root_of(form->conrelid);
+		root = root_of(trigger->tgconstrrelid);
 		if (!list_member_oid(roots, root) && !is_written(root, writes))
-			refuse_reference(form, relid, projection);
+			refuse_reference(trigger, rel, projection);
 	}
-	systable_endscan(scan);
+	table_close(rel, NoLock);
 }
 
 /*
@@ -111,7 +105,6 @@ void
 pj_references_check(const List *targets, const char *projection,
 					const char **writes)
 {
-	Relation	constraints = table_open(ConstraintRelationId, AccessShareLock);
 	List	   *roots = NIL;
 	ListCell   *cell,
 			   *part;
@@ -124,8 +117,6 @@ pj_references_check(const List *targets, const char *projection,
 												AccessShareLock, NULL);
 
 		foreach(part, parts)
-			check_table(constraints, lfirst_oid(part), roots, projection,
-						writes);
+			check_table(lfirst_oid(part), roots, projection, writes);
 	}
-	table_close(constraints, AccessShareLock);
 }

@@ -372,16 +372,32 @@ int
 pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
 			   Datum event_types, PjEvent **events)
 {
+	bool		cut;
+
+	return pj_source_load_some(tenant, ranges, nranges, event_types, SIZE_MAX,
+							   events, &cut);
+}
+
+/*
+ * The same, but no more events when so many bytes are in them.  *cut says
+ * whether that was so.
+ */
+int
+pj_source_load_some(Datum tenant, const PjRange *ranges, int nranges,
+					Datum event_types, Size max_bytes, PjEvent **events,
+					bool *cut)
+{
 	EventList	list;
 	Snapshot	snapshot;
 	ScanKeyData keys[4];
 	PjFetch		fetch;
 
 	begin_list(&list, nranges + 1, event_types);
+	list.max_bytes = max_bytes;
 	CommandCounterIncrement();
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	pj_key_text(&keys[0], 1, tenant);
-	for (int i = 0; i < nranges; i++)
+	for (int i = 0; i < nranges && list.bytes < max_bytes; i++)
 	{
 		pj_key_text(&keys[1], 2, ranges[i].aggregate);
 		pj_key_int8_range(&keys[2], 3, ranges[i].after, ranges[i].upto);
@@ -395,6 +411,7 @@ pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
 		pj_fetch_end(&fetch);
 	UnregisterSnapshot(snapshot);
 
+	*cut = list.bytes >= max_bytes;
 	*events = list.events;
 	return list.count;
 }

@@ -126,6 +126,9 @@ extern int	pj_source_insert(const PjNewEvents *events,
 							 const PjPosition *last);
 extern int	pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
 						   Datum event_types, PjEvent **events);
+extern int	pj_source_load_some(Datum tenant, const PjRange *ranges,
+								int nranges, Datum event_types,
+								Size max_bytes, PjEvent **events, bool *cut);
 extern int	pj_source_load_log(Datum tenant, int64 after, int64 upto,
 							   Datum event_types, int limit,
 							   PjEvent **events, bool *more);

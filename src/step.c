@@ -244,6 +244,8 @@ read_queue(PjStep *step, const PjBounds *bounds, int limit)
 									 &apply.ranges);
 	pj_apply(&apply);
 	note_result(step, &apply);
+	if (apply.incomplete)
+		step->claim_after = 0;	/* some of these are still to be done */
 	worked = !apply.conflict &&
 		apply.applied + apply.skipped + apply.failed + apply.dropped +
 		apply.held > 0;

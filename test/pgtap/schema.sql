@@ -191,6 +191,7 @@ SELECT set_eq($$ SELECT proname::text COLLATE "default" || '(' || pg_get_functio
     'projector_blockers(name text DEFAULT NULL::text, tenant_id text DEFAULT NULL::text) -> TABLE(projection_name text, tenant_id text, lag_events bigint, blocker text, detail text, since timestamp with time zone, pid integer, remedy text)',
     'projector_cancel_run(run_id bigint) -> boolean',
     'projector_catch_up(name text, tenant_id text DEFAULT NULL::text, until_log_seq bigint DEFAULT NULL::bigint) -> bigint',
+    'projector_check_digests(name text DEFAULT NULL::text, tenant_id text DEFAULT NULL::text) -> TABLE(projection_name text, tenant_id text, matches boolean, kept_digest text, found_digest text)',
     'projector_clear(name text, tenant_id text) -> bigint',
     'projector_create(name text, handler text DEFAULT NULL::text, fold text DEFAULT NULL::text, fold_columns jsonb DEFAULT NULL::jsonb, statement text DEFAULT NULL::text, targets text[] DEFAULT NULL::text[], key text DEFAULT ''aggregate_id''::text, event_types text[] DEFAULT NULL::text[], mode text DEFAULT ''async''::text, ordering text DEFAULT NULL::text, source text DEFAULT ''events''::text, options jsonb DEFAULT ''{}''::jsonb, settings jsonb DEFAULT ''{}''::jsonb) -> void',
     'projector_digest(name text, tenant_id text) -> text',

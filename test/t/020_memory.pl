@@ -100,7 +100,22 @@ sql(q{SELECT projector_drain('docs')});
 costs('capture and inline', "INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload) SELECT 'd', 'doc-' || i, 1, 'Doc', wide_doc(i) FROM generate_series(1, $ROWS) i; SELECT count(*) FROM docs", $ROWS);
 costs('rebuild from wide events', q{SELECT projector_rebuild('docs')}, $ROWS);
 costs('verify from wide events', q{SELECT matches FROM projector_verify('docs', 'd')}, 't');
-sql(q{SELECT projector_set_mode('docs', 'follow')});
+
+# A batch ends at 16 MB, wherever its events come from.
+foreach my $mode (qw(async follow))
+{
+	my $name = "docs_$mode";
+	sql(qq{CREATE TABLE $name (LIKE docs INCLUDING ALL); SELECT projector_create('$name', targets => '{$name}', fold_columns => '{"n": "s.n + 1"}', event_types => '{New}', mode => '$mode')});
+	sql('SELECT projector_drain()');
+}
+sql("INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload) SELECT 'd', 'new-' || i % 30, i / 30 + 1, 'New', wide_doc(i) FROM generate_series(0, $ROWS - 1) i");
+foreach my $mode (qw(async follow))
+{
+	costs("a backlog of wide events, $mode", "SELECT projector_drain('docs_$mode')", $ROWS);
+	is(sql("SELECT count(*), sum(n) FROM docs_$mode"), "30|$ROWS", "a backlog of wide events, $mode: all are applied");
+	cmp_ok(sql("SELECT batch_count FROM projector.projection_cursors JOIN projector.projections USING (projection_id) WHERE name = 'docs_$mode' AND tenant_id = 'd'"), '>=', $ROWS / 17,
+		"a backlog of wide events, $mode: in several batches");
+}
 
 # A run in the background: build, merge and end.
 sql(q{UPDATE wide SET n = 0});
@@ -124,6 +139,9 @@ $node->reload;
 sql("SELECT count(projector_append('tenant-' || i, 'a', 'Narrow', '{}')) FROM generate_series(1, $TENANTS) i");
 ok($node->poll_query_until('postgres', "SELECT projector_drain('narrow') IS NOT NULL AND count(*) = $TENANTS FROM narrow"), 'all tenants have a row');
 costs('verify of many tenants', q{SELECT count(*), bool_and(matches) FROM projector_verify('narrow')}, ($TENANTS + 2) . '|t', 16 * 1024);
+costs('rebuild of many tenants', q{SELECT projector_rebuild('narrow')}, $TENANTS, 16 * 1024);
+costs('digests of many tenants', q{SELECT count(*), bool_and(matches) FROM projector_check_digests('narrow')}, "$TENANTS|t", 16 * 1024);
+costs('catch-up of many tenants', q{SELECT projector_catch_up('narrow')}, 0, 16 * 1024);
 cmp_ok(sql(q{BEGIN; SELECT count(*) FROM projector_verify('narrow') \g /dev/null
 	SELECT pg_stat_get_xact_tuples_inserted('pg_class'::regclass)}), '<', 20, 'verify of many tenants: no table for each');
 
