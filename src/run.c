@@ -390,6 +390,8 @@ pj_run_batch(PjRun *run)
 	error = pj_subtransaction(do_batch_without_hanging, &job, &kept);
 	if (error && !pj_failure_swallowed(error))
 		ReThrowError(error);
+	if (error && pj_projection_problem(job.projection) != NULL)
+		return PJ_RUN_WAITS;	/* it can no longer run at all */
 	if (error)
 		note_error(&job, error);
 	return job.result;
