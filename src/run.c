@@ -268,7 +268,8 @@ catch_up(Job *job)
 	pj_step_save(&step);
 	if (worked || progress == PJ_MORE)
 		job->result = PJ_RUN_MOVED;
-	else if (step.busy || !settled)
+	else if (step.busy || !settled ||
+			 pj_projection_problem(job->projection) != NULL)
 		job->result = PJ_RUN_WAITS;
 	if (job->result == PJ_RUN_MOVED)
 		pj_run_save(run);
