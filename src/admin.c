@@ -430,10 +430,10 @@ refresh_digests(const PjProjection *projection,
 static void
 check_new_owner(const PjProjection *projection, Oid owner)
 {
-	if (owner == pj_projection_role(projection))
-		return;
 	if (!OidIsValid(owner))
 		(void) pj_projection_owner(projection); /* raises an error */
+	if (owner == pj_projection_role(projection))
+		return;
 	if (!is_member_of_role(GetUserId(), owner))
 		ereport(ERROR,
 				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -577,6 +577,8 @@ projector_adopt(PG_FUNCTION_ARGS)
 		Datum		values[2] = {Int32GetDatum(projections[i].id),
 		CStringGetTextDatum(pj_home())};
 
+		if (!projections[i].dormant && pj_identity_is_complete(&projections[i]))
+			continue;
 		pj_lock_projection(projections[i].id, ExclusiveLock, true);
 		pj_identity_adopt(&projections[i]);
 		if (!projections[i].dormant)

@@ -171,23 +171,32 @@ tell_choice(const PjProjection *projection, const Identity *identity)
 						 TextDatumGetCString(identity->targets[i]));
 }
 
+/* Have owner and targets been found, be they still there or not? */
+bool
+pj_identity_is_complete(const PjProjection *projection)
+{
+	Identity	now;
+	bool		complete;
+
+	look_at(projection, &now);
+	complete = OidIsValid(now.owner_oid);
+	for (int i = 0; i < now.ntargets; i++)
+		complete = complete && OidIsValid(now.target_oids[i]);
+	return complete;
+}
+
 /*
  * Find owner and targets by name, and note and say what was found.  Of a
  * projection at home, only what has not been found before: an oid that is gone
- * must not become that of whoever has the name now.
+ * must not become that of whoever has the name now.  The caller has the
+ * projection's lock exclusively, and our own context.
  */
 void
 pj_identity_adopt(const PjProjection *projection)
 {
 	Identity	now;
-	bool		missing;
 
 	look_at(projection, &now);
-	missing = !OidIsValid(now.owner_oid);
-	for (int i = 0; i < now.ntargets; i++)
-		missing = missing || !OidIsValid(now.target_oids[i]);
-	if (!projection->dormant && !missing)
-		return;
 	if (!OidIsValid(now.owner_oid))
 		now.owner_oid = get_role_oid(now.owner, true);
 	for (int i = 0; i < now.ntargets; i++)

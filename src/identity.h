@@ -10,6 +10,7 @@
 #include "projection.h"
 
 extern bool pj_identity_note(const PjProjection *projection);
+extern bool pj_identity_is_complete(const PjProjection *projection);
 extern void pj_identity_adopt(const PjProjection *projection);
 extern void pj_identities_refresh(void);
 

@@ -20,6 +20,7 @@
 #include "outbox.h"
 #include "projection.h"
 #include "runrow.h"
+#include "source.h"
 #include "statement.h"
 #include "wakeup.h"
 
@@ -288,9 +289,9 @@ projector_resume(PG_FUNCTION_ARGS)
 		bool		was_paused = pj_execute(&resume_tenant, values, NULL) > 0;
 
 		pj_registry_note_overrides(projection, false);
-		if (!was_paused)
+		if (!was_paused && !pj_source_has(tenant, 0))
 			ereport(NOTICE,
-					errmsg("projection \"%s\" is not paused for tenant \"%s\" alone",
+					errmsg("projection \"%s\" is not paused for tenant \"%s\", which has no events",
 						   projection->name, TextDatumGetCString(tenant)));
 		if (projection->paused)
 			ereport(NOTICE,

@@ -321,6 +321,7 @@ catch_up_tenant(PjProjection *projection, Datum tenant, int64 upto)
 		MemoryContextSwitchTo(caller);
 		MemoryContextReset(batch);
 	} while (progress == PJ_MORE);
+	pj_refuse_problem(projection);	/* it may have stopped there */
 	applied = step.counts.applied;
 	pj_step_save(&step);
 	MemoryContextDelete(batch);

@@ -270,7 +270,8 @@ catch_up(Job *job)
 	pj_step_save(&step);
 	if (worked || progress == PJ_MORE)
 		job->result = PJ_RUN_MOVED;
-	else if (step.busy || !settled)
+	else if (step.busy || !settled ||
+			 pj_projection_problem(job->projection) != NULL)
 		job->result = PJ_RUN_WAITS;
 	if (job->result == PJ_RUN_MOVED)
 		pj_run_save(run);
@@ -392,6 +393,8 @@ pj_run_batch(PjRun *run)
 	pj_failure_name_timeout(error);
 	if (error && !pj_failure_swallowed(error))
 		ReThrowError(error);
+	if (error && pj_projection_problem(job.projection) != NULL)
+		return PJ_RUN_WAITS;	/* it can no longer run at all */
 	if (error)
 		note_error(&job, error);
 	return job.result;

@@ -185,6 +185,9 @@ while (my ($name, $text) = each %scripts)
 	append_to_file("$dir/$name.sql", $text);
 }
 
+# What is reset by name exists from the start.
+$node->safe_psql('postgres', q{SELECT projector_append('t' || t, 'a3', 'Odd', '{"n": 1}') FROM generate_series(1, 2) t});
+
 # Serialization failures and deadlocks are retried, as a client would.
 my @retry = ('--max-tries=100');
 my @run = (

@@ -892,17 +892,17 @@ is(differences('forgotten', 'place, r'), '0', 'forgotten: the read model stays a
 
 # ---- a crash in the middle ----
 
-make('unlogged', 'UNLOGGED');
+make('second');
 make('logged');
 gate('SELECT pg_advisory_lock(1)');
-my %run = map { $_ => start_run($_) } 'unlogged', 'logged';
+my %run = map { $_ => start_run($_) } 'second', 'logged';
 comes_true("count(*) = 2 FROM pg_locks WHERE locktype = 'advisory' AND (classid, objid, objsubid) = (0, 1, 1) AND NOT granted");
-cmp_ok(sql("SELECT min(processed_events) FROM projector.runs WHERE id IN ($run{unlogged}, $run{logged})"), '>', 0, 'a crash: both have been at work');
+cmp_ok(sql("SELECT min(processed_events) FROM projector.runs WHERE id IN ($run{second}, $run{logged})"), '>', 0, 'a crash: both have been at work');
 $node->stop('immediate');
 $gate->kill_kill;
 $node->start;
 set_up_gate('postgres');
-foreach my $name ('logged', 'unlogged')
+foreach my $name ('logged', 'second')
 {
 	is(ending($run{$name}), 'completed', "$name, a crash: the run completes by itself");
 	is_right($name, "$name, a crash");
