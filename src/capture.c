@@ -404,7 +404,10 @@ projector_events_capture(PG_FUNCTION_ARGS)
 			if (restored)
 				gaps += lacks_predecessor(&events[n]);
 			else
+			{
 				check_sequence(&events[n], n > 0 ? &events[n - 1] : NULL);
+				pj_intake_check(pj_event_log_seq(&events[n]));
+			}
 			n++;
 		}
 		if (n > 0)

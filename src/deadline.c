@@ -33,6 +33,12 @@ static struct
 #define AGAIN_MS		1000
 #define IGNORED_CANCELS	3
 
+/* What a worker does between calls, every now and then. */
+#define BETWEEN_MS		500
+
+static void (*between_calls) (void) = NULL;
+static TimestampTz between_at = 0;
+
 static TimeoutId last_resort = MAX_TIMEOUTS;
 static volatile sig_atomic_t ignored = false;
 
@@ -75,6 +81,13 @@ arm(int timeout_ms)
 	enable_timeouts(timeouts, 2);
 }
 
+/* Have a function called between calls of projections' code. */
+void
+pj_between_calls(void (*hook) (void))
+{
+	between_calls = hook;
+}
+
 /* A call begins. */
 void
 pj_deadline_begin(int timeout_ms)
@@ -84,6 +97,12 @@ pj_deadline_begin(int timeout_ms)
 	if (timeout_ms == 0)
 		return;
 	deadline.start = GetCurrentTimestamp();
+	if (between_calls &&
+		TimestampDifferenceExceeds(between_at, deadline.start, BETWEEN_MS))
+	{
+		between_at = deadline.start;
+		between_calls();
+	}
 	arm(timeout_ms);
 }
 

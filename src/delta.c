@@ -52,11 +52,13 @@ static PjStatement select_pairs = {
 	" min(layout) FILTER (WHERE digest IS NOT NULL),"
 	" max(layout) FILTER (WHERE digest IS NOT NULL), max(place)"
 	" FROM (SELECT ctid AS place, projection_id, tenant_id, digest, layout"
-	" FROM projector.projection_deltas WHERE ctid >= $1 LIMIT $2) d"
+	" FROM projector.projection_deltas WHERE ctid >= $1"
+	" AND ($3 IS NULL OR projection_id = $3)"
+	" AND ($4 IS NULL OR tenant_id = $4) LIMIT $2) d"
 	" GROUP BY 1, 2 ORDER BY 4",
 	.expect = SPI_OK_SELECT,
-	.nargs = 2,
-	.argtypes = {TIDOID, INT4OID},
+	.nargs = 4,
+	.argtypes = {TIDOID, INT4OID, INT4OID, TEXTOID},
 };
 
 /*
@@ -191,11 +193,14 @@ typedef struct NotedPair
 
 /* Read some rows, and find the pairs they are of.  Returns how many pairs. */
 static int
-read_pairs(ItemPointer from, NotedPair **pairs, int *nrows)
+read_pairs(ItemPointer from, int32 projection_id, Datum tenant,
+		   NotedPair **pairs, int *nrows)
 {
-	Datum		values[2] = {PointerGetDatum(from),
-	Int32GetDatum(MAX_ROWS)};
-	int			n = pj_execute(&select_pairs, values, NULL);
+	Datum		values[4] = {PointerGetDatum(from), Int32GetDatum(MAX_ROWS),
+	Int32GetDatum(projection_id), tenant};
+	char		nulls[] = {' ', ' ', projection_id ? ' ' : 'n',
+	tenant ? ' ' : 'n', '\0'};
+	int			n = pj_execute(&select_pairs, values, nulls);
 
 	*nrows = 0;
 	*pairs = palloc(sizeof(NotedPair) * Max(n, 1));
@@ -306,8 +311,8 @@ find_next(const NotedPair *pairs, int n, int max_pairs, bool more,
 }
 
 /*
- * Add to the cursors what appends have noted, of no more than max_pairs pairs.
- * Returns whether there is more to look at; the next call goes on there.
+ * Add to the cursors what appends have noted, of no more than max_pairs pairs
+ * of a projection and tenant, or all if these are 0.  Returns whether there is more to look at; the next call goes on there.
  *
  * Whoever changes cursor, digest and noted rows of a pair has its driver lock,
  * or the projection's lock exclusively.  So with that lock, which is not waited
@@ -315,12 +320,12 @@ find_next(const NotedPair *pairs, int n, int max_pairs, bool more,
  * waiting: they find the lock taken.
  */
 bool
-pj_deltas_add_up(int max_pairs)
+pj_deltas_add_up(int32 projection_id, Datum tenant, int max_pairs)
 {
 	static ItemPointerData from = {{0, 0}, 1};
 	NotedPair  *pairs;
 	int			nrows;
-	int			n = read_pairs(&from, &pairs, &nrows);
+	int			n = read_pairs(&from, projection_id, tenant, &pairs, &nrows);
 	bool		more = nrows == MAX_ROWS || n > max_pairs;
 	Datum		values[1];
 

@@ -269,7 +269,7 @@ projector_drain(PG_FUNCTION_ARGS)
 	applied = drain_pairs(drain);
 	save_pairs(drain);
 	follow_log(drain, ids, n, tenant);
-	(void) pj_deltas_add_up(MAX_PAIRS);
+	(void) pj_deltas_add_up(name ? ids[0] : 0, tenant, MAX_PAIRS);
 	pj_models_refresh_altered();
 	pj_leave_internal(&saved);
 

@@ -107,12 +107,17 @@ projector_events_before_statement(PG_FUNCTION_ARGS)
 
 /* A row is about to be added. */
 void
-pj_intake_row(int64 log_seq, bool restored)
+pj_intake_row(bool restored)
 {
 	statement.restored = statement.restored || restored;
 	statement.fresh = statement.fresh || !restored;
-	if (restored || known.transaction != MyProc->lxid ||
-		log_seq > known.passed)
+}
+
+/* Refuse a position that readers have passed. */
+void
+pj_intake_check(int64 log_seq)
+{
+	if (known.transaction != MyProc->lxid || log_seq > known.passed)
 		return;
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -7,7 +7,8 @@
 
 #include "compat.h"
 
-extern void pj_intake_row(int64 log_seq, bool restored);
+extern void pj_intake_row(bool restored);
+extern void pj_intake_check(int64 log_seq);
 extern bool pj_intake_end(void);
 extern void pj_intake_init(void);
 

@@ -366,8 +366,7 @@ projector_events_before_insert(PG_FUNCTION_ARGS)
 	pj_deform(trigdata->tg_trigtuple, RelationGetDescr(trigdata->tg_relation),
 			  &columns, &nulls);
 	restored = !nulls[Anum_payload_hash - 1];
-	if (!nulls[Anum_log_seq - 1])
-		pj_intake_row(DatumGetInt64(columns[Anum_log_seq - 1]), restored);
+	pj_intake_row(restored);
 	if (!nulls[Anum_tenant_id - 1])
 		check_name(columns[Anum_tenant_id - 1], "tenant_id", restored);
 	if (!nulls[Anum_aggregate_id - 1])

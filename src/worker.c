@@ -43,6 +43,7 @@
 #include "active.h"
 #include "caution.h"
 #include "context.h"
+#include "deadline.h"
 #include "delta.h"
 #include "guc.h"
 #include "handover.h"
@@ -161,6 +162,19 @@ check_leave(void)
 	if (!pj_enabled || pj_slot_surplus(pj_workers) ||
 		pj_database_is_wanted(MyDatabaseId))
 		proc_exit(0);
+}
+
+/*
+ * What happens between two events of a batch: whoever wants the database waits
+ * for no more than five seconds, and a batch may take longer.
+ */
+static void
+check_wanted(void)
+{
+	if (pj_database_is_wanted(MyDatabaseId))
+		ereport(FATAL,
+				errcode(ERRCODE_ADMIN_SHUTDOWN),
+				errmsg("projector worker leaves a database that somebody wants to drop, rename or copy"));
 }
 
 /* Leave if there is no extension here (any more). */
@@ -683,7 +697,7 @@ static void
 add_up_deltas(void)
 {
 	work.adding_up = false;		/* an error leaves it so */
-	work.adding_up = pj_deltas_add_up(MAX_ADDED_PAIRS);
+	work.adding_up = pj_deltas_add_up(0, 0, MAX_ADDED_PAIRS);
 }
 
 /* Do something in a transaction. */
@@ -856,6 +870,7 @@ projector_worker_main(Datum arg)
 	work.rescan = true;
 	work.chores_at = work.busy_at = GetCurrentTimestamp();
 
+	pj_between_calls(check_wanted);
 	run_transaction(begin);
 	pj_slot_serving();
 	pj_wake_launcher(InvalidOid);
