@@ -146,6 +146,8 @@ is(sql('SELECT blocker, remedy FROM projector_blockers()'), 'no worker|SELECT pr
 like(page('A worker is absent'), qr/projector launcher/s, 'who is there, and the settings');
 like(page('A worker is absent'), qr/^[12]\n\d+$/, 'one comes, or it is done here');
 is(sql("SELECT $wait 5, '60 s')"), 'applied', 'the event is applied');
+like(page('A worker does not move, or the server crashes again and again'), qr/^\d+\|[^|]*\|f\|\|$/m, 'workers are marked, none is cautious');
+is(page('Events are missing from the log'), '', 'nothing is missing from the log');
 is(join(', ', map { "$_: " . @{ $page{$_} } . ' left' } grep { @{ $page{$_} } } sort keys %page), '', 'every statement of the page has been run');
 note("$run blocks of statements");
 $node->stop;
