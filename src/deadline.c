@@ -30,7 +30,8 @@ static struct
 } deadline;
 
 /* How often a call is cancelled again, and when the worker gives up. */
-#define AGAIN_MS		1000
+#define AGAIN_MIN_MS	250
+#define AGAIN_MAX_MS	1000
 #define IGNORED_CANCELS	3
 
 /* What a worker does between calls, every now and then. */
@@ -64,7 +65,7 @@ static void
 arm(int timeout_ms)
 {
 	TimestampTz end = TimestampTzPlusMilliseconds(deadline.start, timeout_ms);
-	int			again = Min(timeout_ms, AGAIN_MS);
+	int			again = Max(Min(timeout_ms, AGAIN_MAX_MS), AGAIN_MIN_MS);
 	EnableTimeoutParams timeouts[2];
 
 	if (last_resort == MAX_TIMEOUTS)

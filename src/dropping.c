@@ -1,6 +1,6 @@
 /*
  * dropping.c
- *	  Getting workers out of the way of whoever drops the extension.
+ *	  Ending workers before the extension is dropped.
  *
  * DROP EXTENSION locks one object of ours after the other, in an order of its
  * own, while workers hold locks on some and ask for others: one of the two

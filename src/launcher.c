@@ -57,6 +57,9 @@
 /* A database where events wait is as if it had waited longer by so much. */
 #define URGENT_US	(10 * USECS_PER_SEC)
 
+/* After so many workers have ended before they served, wait in any case. */
+#define MAX_FAILURES	3
+
 /* So many are tried at a time: others want background workers, too. */
 #define MAX_PROBES	2
 
@@ -146,15 +149,19 @@ read_news(void)
 	while (pj_slot_collect_absent(&dboid))
 	{
 		database = hash_search(databases, &dboid, HASH_FIND, NULL);
-		if (database)
-			database->next_start = TimestampTzPlusMilliseconds(now, PROBE_MS);
+		if (database == NULL)
+			continue;
+		database->next_start = TimestampTzPlusMilliseconds(now, PROBE_MS);
+		database->failures = 0;
 	}
 	while (pj_launcher_next_hint(&dboid))
 	{
 		database = hash_search(databases, &dboid, HASH_FIND, NULL);
 		if (database)
 		{
-			database->next_start = 0;
+			/* where workers keep ending at once, it is no use */
+			if (database->failures < MAX_FAILURES)
+				database->next_start = 0;
 			database->urgent = true;
 		}
 		else if (!OidIsValid(dboid))

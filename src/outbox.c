@@ -213,6 +213,7 @@ static PjStatement requeue = {
 	.argtypes = {INT4OID, INT8OID},
 };
 
+/* What others have locked, in a transaction that may stay open, is theirs. */
 static PjStatement sweep = {
 	.sql = "WITH RECURSIVE i (id) AS ("
 	"(SELECT projection_id FROM projector.apply_outbox"
@@ -220,10 +221,12 @@ static PjStatement sweep = {
 	" UNION ALL SELECT (SELECT o.projection_id FROM projector.apply_outbox o"
 	" WHERE o.projection_id > i.id ORDER BY o.projection_id LIMIT 1)"
 	" FROM i WHERE i.id IS NOT NULL)"
-	" DELETE FROM projector.apply_outbox WHERE projection_id IN"
-	" (SELECT id FROM i WHERE id IS NOT NULL AND NOT EXISTS"
+	" DELETE FROM projector.apply_outbox WHERE ctid = ANY (ARRAY (SELECT o.ctid"
+	" FROM (SELECT id FROM i WHERE id IS NOT NULL AND NOT EXISTS"
 	" (SELECT FROM projector.projections p"
-	" WHERE p.projection_id = abs(i.id)))",
+	" WHERE p.projection_id = abs(i.id))) g CROSS JOIN LATERAL"
+	" (SELECT ctid FROM projector.apply_outbox o"
+	" WHERE o.projection_id = g.id LIMIT 10000 FOR UPDATE SKIP LOCKED) o))",
 	.expect = SPI_OK_DELETE,
 };
 

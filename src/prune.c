@@ -30,7 +30,7 @@ PG_FUNCTION_INFO_V1(projector_prune);
 	{ \
 		.sql = "DELETE FROM projector." table " WHERE id = ANY (ARRAY" \
 		" (SELECT id FROM projector." table " WHERE " column " < $1" \
-		condition " ORDER BY " column " LIMIT $2))", \
+		condition " ORDER BY " column " LIMIT $2 FOR UPDATE SKIP LOCKED))", \
 		.expect = SPI_OK_DELETE, \
 		.nargs = 2, \
 		.argtypes = {TIMESTAMPTZOID, INT4OID}, \

@@ -541,9 +541,14 @@ pj_wake_launcher(Oid dboid)
 	WaitingDatabase *waiting;
 
 	pj_lock_shared(LW_EXCLUSIVE);
+	waiting = OidIsValid(dboid) ? find_waiting(dboid) : NULL;
+	if (waiting != NULL && waiting->urgent)
+	{
+		pj_unlock_shared();		/* it knows that events wait there */
+		return;
+	}
 	if (OidIsValid(dboid))
 	{
-		waiting = find_waiting(dboid);
 		if (waiting != NULL)
 			waiting->urgent = true;
 		if (pj_control->nchanged < MAX_CHANGED)

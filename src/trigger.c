@@ -2,9 +2,9 @@
  * trigger.c
  *	  What our trigger functions rely on.
  *
- * Whoever may execute a trigger function can put a trigger with it on a table
- * of his own, to fire whenever he likes.  Ours take a row apart by the columns
- * of the one table they are made for, so they refuse any other.
+ * Whoever may execute a trigger function can create a trigger with it on any
+ * other table, and for any event.  Ours take a row apart by the columns of the
+ * one table they are made for, so they refuse every other call.
  */
 #include "compat.h"
 

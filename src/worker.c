@@ -425,13 +425,16 @@ report_pair(const PjStep *step)
 	pgstat_report_activity(STATE_RUNNING, activity);
 }
 
-/* The pair has more to do, in this round or the next. */
+/* The pair has more to do, at once or in the next round. */
 static void
-put_back(PjStep *step, List **list)
+put_back(PjStep *step, bool at_once)
 {
 	MemoryContext caller = MemoryContextSwitchTo(work.round_context);
 
-	*list = lcons(step, *list);
+	if (at_once)
+		work.round = lcons(step, work.round);
+	else
+		work.again = lappend(work.again, step);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -459,7 +462,7 @@ work_with_caution(PjStep *step)
 		step->announced = 0;
 		pj_caution_passed(step->projection_id, step->tenant,
 						  step->pair.projection->options.batch_size);
-		put_back(step, &work.again);
+		put_back(step, false);
 		return true;
 	}
 	if (pj_pair_needs_tail(&step->pair))
@@ -468,7 +471,7 @@ work_with_caution(PjStep *step)
 	if (idle)
 		pj_caution_idle(step->projection_id, step->tenant);
 	else
-		put_back(step, step->announced ? &work.round : &work.again);
+		put_back(step, step->announced != 0);
 	if (step->announced)
 	{
 		MemoryContext caller = MemoryContextSwitchTo(work.round_context);
@@ -515,7 +518,7 @@ work_on_next(void)
 	{
 		if (pj_pair_reads_log(&step->pair))
 			pj_active_add(step->tenant, bounds.tail);
-		put_back(step, &work.again);
+		put_back(step, false);
 	}
 	return progress != PJ_IDLE;
 }

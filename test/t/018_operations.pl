@@ -161,6 +161,11 @@ like(page('A role that owns projections goes away'), qr/inventory.stock/, 'its p
 sql(q{SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 1}')});
 is(sql("SELECT $wait 7, '60 s')"), 'applied', 'and go on as the new owner');
 is(sql(q{SELECT owner FROM projector.projections WHERE name = 'inventory.stock'}), 'new_owner', 'whose name is noted');
+
+# ---- crashes, and what is missing from the log ----
+
+like(page('A worker does not move, or the server crashes again and again'), qr/^\d+\|[^|]*\|f\|\|$/m, 'workers are marked, none is cautious');
+is(page('Events are missing from the log'), '', 'nothing is missing from the log');
 is(join(', ', map { "$_: " . @{ $page{$_} } . ' left' } grep { @{ $page{$_} } } sort keys %page), '', 'every statement of the page has been run');
 note("$run blocks of statements");
 $node->stop;
