@@ -239,6 +239,37 @@ pj_clear(const PjProjection *projection, Datum tenant, Datum aggregate)
 /* ---- tenants ---- */
 
 static void
+find_rows(void *arg)
+{
+	Clearing   *clearing = arg;
+
+	for (int i = 0; i < pj_target_count(clearing->projection) &&
+		 clearing->count == 0; i++)
+	{
+		PjTableQuery query = {
+			.sql = pj_target_exists_query(pj_target_oid(clearing->projection,
+														i)),
+			.nargs = 1,
+			.types = {TEXTOID},
+			.values = {clearing->tenant},
+		};
+
+		clearing->count = pj_table_query(&query);
+	}
+}
+
+/* Has the read model rows of a tenant? */
+bool
+pj_clear_has_rows(const PjProjection *projection, Datum tenant)
+{
+	Clearing	clearing = {projection, tenant};
+
+	pj_run_as_owner(projection, TextDatumGetCString(tenant), find_rows,
+					&clearing);
+	return clearing.count > 0;
+}
+
+static void
 add_tenant(void *arg, TupleTableSlot *slot)
 {
 	Clearing   *clearing = arg;

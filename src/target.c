@@ -491,6 +491,16 @@ pj_target_rows_query(Relation rel, const PjProjection *projection, bool shown,
 					column_type(relid, pj_target_key(rel)));
 }
 
+/* A row, if there is any of tenant $1. */
+char *
+pj_target_exists_query(Oid relid)
+{
+	char	   *alias = row_alias(relid);
+
+	return psprintf("SELECT FROM %s %s WHERE %s LIMIT 1",
+					qualified_name(relid), alias, of_tenant(relid, alias));
+}
+
 /* The tenants a table has rows of. */
 char *
 pj_target_tenants_query(Oid relid)
