@@ -239,22 +239,6 @@ pj_clear(const PjProjection *projection, Datum tenant, Datum aggregate)
 /* ---- tenants ---- */
 
 static void
-add_tenant(void *arg, TupleTableSlot *slot)
-{
-	Clearing   *clearing = arg;
-	MemoryContext caller = MemoryContextSwitchTo(clearing->context);
-	bool		isnull;
-	Datum		tenant = slot_getattr(slot, 1, &isnull);
-
-	if (clearing->ntenants == clearing->room)
-		clearing->tenants = repalloc(clearing->tenants,
-									 sizeof(Datum) * (clearing->room *= 2));
-	clearing->tenants[clearing->ntenants++] =
-		PointerGetDatum(DatumGetTextPCopy(tenant));
-	MemoryContextSwitchTo(caller);
-}
-
-static void
 find_rows(void *arg)
 {
 	Clearing   *clearing = arg;
@@ -263,8 +247,8 @@ find_rows(void *arg)
 		 clearing->count == 0; i++)
 	{
 		PjTableQuery query = {
-			.sql = pj_target_some_query(pj_target_oid(clearing->projection,
-													  i)),
+			.sql = pj_target_exists_query(pj_target_oid(clearing->projection,
+														i)),
 			.nargs = 1,
 			.types = {TEXTOID},
 			.values = {clearing->tenant},
@@ -283,6 +267,22 @@ pj_clear_has_rows(const PjProjection *projection, Datum tenant)
 	pj_read_as_owner(projection, TextDatumGetCString(tenant), find_rows,
 					 &clearing);
 	return clearing.count > 0;
+}
+
+static void
+add_tenant(void *arg, TupleTableSlot *slot)
+{
+	Clearing   *clearing = arg;
+	MemoryContext caller = MemoryContextSwitchTo(clearing->context);
+	bool		isnull;
+	Datum		tenant = slot_getattr(slot, 1, &isnull);
+
+	if (clearing->ntenants == clearing->room)
+		clearing->tenants = repalloc(clearing->tenants,
+									 sizeof(Datum) * (clearing->room *= 2));
+	clearing->tenants[clearing->ntenants++] =
+		PointerGetDatum(DatumGetTextPCopy(tenant));
+	MemoryContextSwitchTo(caller);
 }
 
 static void
@@ -311,7 +311,7 @@ pj_clear_tenants(const PjProjection *projection, Datum **tenants)
 	.room = 16};
 
 	clearing.tenants = palloc(sizeof(Datum) * clearing.room);
-	pj_run_as_owner(projection, "", find_tenants, &clearing);
+	pj_read_as_owner(projection, "", find_tenants, &clearing);
 	*tenants = clearing.tenants;
 	return pj_texts_unique(clearing.tenants, clearing.ntenants);
 }

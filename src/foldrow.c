@@ -251,6 +251,8 @@ pj_fold_forget(PjFoldTarget *target, PjFoldRow *row)
 	if (row->tuple)
 		heap_freetuple(row->tuple);
 	row->tuple = NULL;
+	target->bytes -= row->size;
+	row->size = 0;
 	row->stored = row->present = row->changed = row->loaded = false;
 }
 

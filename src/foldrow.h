@@ -35,6 +35,7 @@ typedef struct PjFoldRow
 	bool	   *nulls;
 	bool	   *owned;			/* which values have memory of their own */
 	HeapTuple	tuple;			/* whose the others are, or NULL */
+	Size		size;			/* of that, if it is not as it was read */
 	bool		loaded;			/* the table has been looked at */
 	bool		touched;		/* some event has been folded into it */
 	PjDigest	before;			/* its hash before that; zero if there was

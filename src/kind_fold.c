@@ -602,7 +602,6 @@ fold_by_function(FoldBatch *batch, PjFoldRow *row, const PjEvent *event)
 	Datum	   *values = palloc(sizeof(Datum) * natts);
 	bool	   *nulls = palloc(sizeof(bool) * natts);
 	HeapTuple	before = row->tuple;
-	bool		counted = row->touched;
 	bool		present = call_function(batch, row, event, values, nulls);
 
 	if (present)
@@ -622,10 +621,9 @@ fold_by_function(FoldBatch *batch, PjFoldRow *row, const PjEvent *event)
 		heap_deform_tuple(row->tuple, batch->target.desc, row->values,
 						  row->nulls);
 	row->present = present;
-	if (before && counted)
-		batch->target.bytes -= before->t_len;
-	if (row->tuple)
-		batch->target.bytes += row->tuple->t_len;
+	batch->target.bytes -= row->size;
+	row->size = row->tuple ? row->tuple->t_len : 0;
+	batch->target.bytes += row->size;
 	if (before)
 		heap_freetuple(before);
 	MemoryContextReset(batch->per_event);
@@ -789,7 +787,6 @@ flush_rows(FoldBatch *batch)
 			pj_fold_forget(&batch->target, &batch->rows[i]);
 			batch->rows[i].touched = false;
 		}
-	batch->target.bytes = 0;
 }
 
 /* A row found by its key must be that of the event. */

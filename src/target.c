@@ -586,13 +586,13 @@ pj_target_rows_query(Relation rel, const PjProjection *projection, bool shown,
 					column_type(relid, pj_target_key(rel)));
 }
 
-/* One row of tenant $1, if there is any. */
+/* A row, if there is any of tenant $1. */
 char *
-pj_target_some_query(Oid relid)
+pj_target_exists_query(Oid relid)
 {
 	char	   *alias = row_alias(relid);
 
-	return psprintf("SELECT 1 FROM %s %s WHERE %s LIMIT 1",
+	return psprintf("SELECT FROM %s %s WHERE %s LIMIT 1",
 					pj_target_name(relid), alias, of_tenant(relid, alias));
 }
 

@@ -37,7 +37,7 @@ extern char *pj_target_key(Relation rel);
 extern char *pj_target_delete_query(Oid relid, bool aggregate);
 extern char *pj_target_rows_query(Relation rel, const PjProjection *projection,
 								  bool shown, bool one_key);
-extern char *pj_target_some_query(Oid relid);
+extern char *pj_target_exists_query(Oid relid);
 extern char *pj_target_tenants_query(Oid relid);
 extern char *pj_target_checkpoint_query(const PjProjection *projection);
 
