@@ -144,6 +144,7 @@ SELECT projector_drain();
 SELECT n FROM depot.pile WHERE id = 'b';
 SELECT DISTINCT projection_name, why FROM projector.status ORDER BY 1;
 SELECT try($$SELECT projector_rebuild('stock')$$);
+SELECT try($$SELECT projector_alter('stock', '{"options": {"batch_size": 10}}')$$);
 SELECT projector_alter(name, format('{"owner": "%s"}', current_user)::jsonb) FROM projector.projections;
 SELECT projector_drain();
 SELECT n FROM depot.pile WHERE id = 'b';
