@@ -333,7 +333,7 @@ BEGIN
 	INSERT INTO fired (op, id, of_n) VALUES (tg_op, coalesce(new.id, old.id), tg_name = 'of_n');
 	RETURN NULL;
 END $$;
-SELECT projector_create('target', targets => '{target}', event_types => '{Target}', options => '{"batch_size": 4, "writes": ["cascading", "nulling"]}',
+SELECT projector_create('target', targets => '{target}', event_types => '{Target}', options => '{"batch_size": 4, "writes": ["cascading", "nulling", "fired"]}',
 	fold_columns => '{"n": "s.n + 1", "place": "(e.payload->>''place'')::int"}');
 SELECT projector_append('acme', 'id-' || a, 'Target', jsonb_build_object('place', a)) FROM generate_series(1, 9) a;
 EOS
@@ -391,7 +391,7 @@ BEGIN
 	RETURN NULL;
 END $$;
 CREATE TRIGGER count_rows AFTER INSERT OR DELETE ON target FOR EACH ROW EXECUTE FUNCTION count_rows();
-SELECT projector_alter('target', '{"options": {"writes": ["counted"]}}');
+SELECT projector_alter('target', '{"options": {"writes": ["counted", "fired"]}}');
 EOS
 swap();
 is(was_aside(rebuild('target', 'swapped, and counted')), 'f', 'swapped, and counted: not built aside');
@@ -455,7 +455,7 @@ CREATE TABLE cleared (tenant_id text, id text, n bigint NOT NULL DEFAULT 0, last
 CREATE TABLE clearings (tenant_id text);
 CREATE FUNCTION clear_it(tenant_id text) RETURNS void LANGUAGE sql AS
 	'DELETE FROM cleared c WHERE c.tenant_id = $1; INSERT INTO clearings VALUES ($1)';
-SELECT projector_create('cleared', targets => '{cleared}', event_types => '{Triggered}', options => '{"batch_size": 4, "clear": "clear_it"}', fold_columns => '{"n": "s.n + 1"}');
+SELECT projector_create('cleared', targets => '{cleared}', event_types => '{Triggered}', options => '{"batch_size": 4, "clear": "clear_it", "writes": ["clearings"]}', fold_columns => '{"n": "s.n + 1"}');
 SELECT projector_append('acme', 'id-' || a, 'Triggered', '{}') FROM generate_series(1, 5) a, generate_series(1, 4) n;
 EOS
 settle();
