@@ -367,6 +367,11 @@ projector_events_before_insert(PG_FUNCTION_ARGS)
 			  &columns, &nulls);
 	restored = !nulls[Anum_payload_hash - 1];
 	pj_intake_row(restored);
+
+	/* before the index of positions is asked, whose error says less */
+	if (!restored && !nulls[Anum_log_seq - 1] &&
+		DatumGetInt64(columns[Anum_log_seq - 1]) > 0)
+		pj_intake_check(DatumGetInt64(columns[Anum_log_seq - 1]));
 	if (!nulls[Anum_tenant_id - 1])
 		check_name(columns[Anum_tenant_id - 1], "tenant_id", restored);
 	if (!nulls[Anum_aggregate_id - 1])

@@ -57,9 +57,13 @@ sub say_to
 	$psql->pump until $out =~ /DONE/;
 	return;
 }
+sql(q{SELECT projector_worker_stop()});
+comes_true(q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'projector worker'}, 'no worker runs');
+sql(q{SELECT projector_append('acme', 'a', 'E', '{}')});
+is(sql(q{SELECT count(*) FROM projector.projection_deltas WHERE tenant_id = 'acme'}), 1, 'something is to be added up');
 say_to(q{BEGIN});
-say_to(q{SELECT projector_append('acme', 'a', 'E', '{}')});
-say_to(q{SELECT projector_rebuild('inline', 'acme')});
+say_to(q{SELECT projector_rebuild('inline', 'acme', 'a')});
+sql(q{SELECT projector_worker_start()});
 sql(q{SELECT projector_append('acme', 'b', 'E', '{}'), projector_append('globex', 'a', 'E', '{}')});
 comes_true(q{SELECT count(*) = 1 FROM counts WHERE tenant_id = 'globex'},
 	'an open transaction with a rebuild does not stop the worker for another tenant');
