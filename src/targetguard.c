@@ -21,6 +21,7 @@
 #include "executor/spi.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/reltrigger.h"
@@ -117,6 +118,58 @@ pj_guard_remove(Oid relid)
 /* ---- writing ---- */
 
 /*
+ * Targets that have been found fit to be written, by a projection as it is in
+ * the registry now.  A change of the table forgets it.
+ */
+#define NUM_APPROVED	16
+
+typedef struct Approved
+{
+	Oid			relid;			/* invalid if this place is free */
+	int32		projection_id;
+	uint64		version;		/* of the registry's row */
+} Approved;
+
+static Approved approved[NUM_APPROVED];
+
+/* Relation cache callback. */
+static void
+relation_changed(Datum arg, Oid relid)
+{
+	for (int i = 0; i < NUM_APPROVED; i++)
+		if (relid == InvalidOid || approved[i].relid == relid)
+			approved[i].relid = InvalidOid;
+}
+
+static Approved *
+find_approved(const PjProjection *projection, Oid relid)
+{
+	return &approved[(relid ^ projection->base_id) % NUM_APPROVED];
+}
+
+static bool
+is_approved(const PjProjection *projection, Oid relid)
+{
+	const Approved *place = find_approved(projection, relid);
+
+	return place->relid == relid &&
+		place->projection_id == projection->base_id &&
+		place->version == projection->version;
+}
+
+static void
+approve(const PjProjection *projection, Oid relid)
+{
+	static bool registered = false;
+
+	if (!registered)
+		CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
+	registered = true;
+	*find_approved(projection, relid) =
+		(Approved) {relid, projection->base_id, projection->version};
+}
+
+/*
  * A target may have been altered since it was declared.  What must not be
  * written in this state is refused now.
  */
@@ -163,6 +216,7 @@ may_write(const PjProjection *projection, Oid relid)
 		if (pj_target_is(projection, lfirst_oid(cell)))
 		{
 			check_state(projection, relid);
+			approve(projection, relid);
 			return true;
 		}
 		if (is_declared(projection->options.writes, lfirst_oid(cell)))
@@ -178,7 +232,7 @@ check_write(const PjUserCode *code, Oid relid)
 {
 	const PjProjection *projection = code->definition;
 
-	if (may_write(projection, relid))
+	if (is_approved(projection, relid) || may_write(projection, relid))
 		return;
 	ereport(ERROR,
 			errcode(ERRCODE_PJ_UNDECLARED),
