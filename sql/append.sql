@@ -391,7 +391,7 @@ CREATE FUNCTION count_seen(e projector.event) RETURNS void LANGUAGE sql AS $$
     ON CONFLICT (tenant_id, aggregate_id) DO UPDATE SET n = seen.n + 1
 $$;
 SELECT projector_create('seen', handler => 'count_seen', targets => '{seen}',
-                        mode => 'inline', event_types => '{Seen}');
+                        mode => 'inline', event_types => '{Seen}', options => '{"shared_targets": true}');
 SELECT projector_create('queued', handler => 'count_seen', targets => '{seen}', event_types => '{Seen}',
                         options => '{"shared_targets": true}');
 

@@ -123,6 +123,8 @@ SELECT attempt($$INSERT INTO model VALUES ('acme', 'appends')$$);
 -- what is deliberately outside
 SELECT try($$SELECT projector_alter('obey', '{"options": {"writes": ["nowhere"]}}')$$);
 SELECT projector_alter('obey', '{"options": {"writes": ["other"]}}');
+SELECT try($$SELECT projector_alter('obey', '{"options": {"writes": ["other", "model"]}}')$$);
+SELECT try($$SELECT projector_alter('obey', '{"options": {"writes": ["totals"]}}')$$);
 SELECT attempt($$INSERT INTO other VALUES ('acme', 'declared')$$);
 SELECT attempt($$INSERT INTO other VALUES ('beta', 'declared')$$);
 SELECT * FROM other ORDER BY 1, 2;
@@ -162,7 +164,16 @@ CREATE TABLE no_tenant (id int);
 CREATE TRIGGER g AFTER INSERT ON no_tenant FOR EACH ROW EXECUTE FUNCTION projector.guard_tenant();
 INSERT INTO no_tenant VALUES (1);
 DROP TABLE no_tenant;
+-- a trigger of that name is not the guard
+CREATE FUNCTION no_guard() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE OR REPLACE TRIGGER projector_guard AFTER INSERT OR UPDATE OR DELETE ON model FOR EACH ROW EXECUTE FUNCTION no_guard();
+ALTER TABLE model ENABLE ALWAYS TRIGGER projector_guard;
+SELECT attempt($$INSERT INTO model VALUES ('*', 'unguarded')$$);
+SELECT projector_alter('obey', '{}');
+SELECT attempt($$INSERT INTO model VALUES ('*', 'unguarded')$$);
 -- it goes with the projection, unless somebody else needs it
+SELECT try($$SELECT projector_create('sharing', handler => 'obey', targets => '{model}', event_types => '{X}', options => '{"shared_targets": true}')$$);
+SELECT projector_alter('obey', '{"options": {"shared_targets": true}}');
 SELECT projector_create('sharing', handler => 'obey', targets => '{model}', event_types => '{X}', options => '{"shared_targets": true}');
 SELECT projector_drop('obey');
 SELECT tgrelid::regclass FROM pg_trigger WHERE tgname = 'projector_guard' ORDER BY tgrelid::regclass::text COLLATE "C";
@@ -175,4 +186,4 @@ SET client_min_messages = warning;
 DROP TABLE model, other, parts, totals, enums, numbers, chars, child, folded, trail CASCADE;
 DROP VIEW through;
 DROP TYPE league;
-DROP FUNCTION try, attempt, through, definer, audit;
+DROP FUNCTION try, attempt, no_guard, through, definer, audit;

@@ -22,7 +22,7 @@ CREATE VIEW failure AS
     SELECT aggregate_id, sequence_number AS seq, error_code, error_message, retry_count AS retries,
            recoverable, resolution FROM projector.failures;
 SELECT projector_create('stock', handler => 'stock_apply', targets => '{stock}', mode => 'inline',
-                        options => '{"retry_base": "1 h", "retry_max": "5 h", "max_attempts": 4}');
+                        options => '{"retry_base": "1 h", "retry_max": "5 h", "max_attempts": 4, "shared_targets": true}');
 
 --
 -- Retry

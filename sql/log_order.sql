@@ -102,7 +102,7 @@ SET session_replication_role = replica;
 DELETE FROM projector.events;
 RESET session_replication_role;
 SELECT projector_create('queue', handler => new_handler('queue'), targets => '{seen}', ordering => 'log',
-                        options => '{"retry_base": "1 h", "retry_max": "1 h"}');
+                        options => '{"shared_targets": true, "retry_base": "1 h", "retry_max": "1 h"}');
 SELECT projector_create('mirror', handler => new_handler('mirror'), targets => '{seen}', mode => 'follow', ordering => 'log',
                         options => '{"shared_targets": true, "retry_base": "1 h", "retry_max": "1 h"}');
 SELECT projector_drain();
@@ -187,7 +187,8 @@ SET session_replication_role = replica;
 DELETE FROM projector.events;
 RESET session_replication_role;
 SELECT append_six('22012') FROM (SELECT projector_drop('queue'), projector_drop('mirror')) x;
-SELECT projector_create('queue', handler => 'note_queue', targets => '{seen}', ordering => 'log', options => '{"max_attempts": 1}');
+SELECT projector_create('queue', handler => 'note_queue', targets => '{seen}', ordering => 'log',
+                        options => '{"max_attempts": 1, "shared_targets": true}');
 SELECT projector_create('mirror', handler => 'note_mirror', targets => '{seen}', mode => 'follow', ordering => 'log',
                         options => '{"max_attempts": 1, "shared_targets": true}');
 SELECT projector_drain();

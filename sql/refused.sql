@@ -76,6 +76,9 @@ SELECT handler('note', name => 'third');
 SELECT handler('note', name => 'fourth');
 SELECT columns('note', name => 'fourth');
 SELECT handler('note', '{"shared_targets": true}', 'fourth');
+-- both must say so
+SELECT try($$SELECT projector_alter('third', '{"options": {"shared_targets": true}}')$$);
+SELECT handler('note', '{"shared_targets": true}', 'fourth');
 -- it is the table that counts, not its name
 SELECT handler('public.note', name => 'fifth');
 SELECT try($$SELECT projector_alter('third', '{"targets": ["note", "folded"]}')$$);

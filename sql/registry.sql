@@ -296,9 +296,9 @@ CREATE FUNCTION "Two ""2"""."Note it's 5%"(e projector.event) RETURNS void LANGU
     $$ INSERT INTO "The Log" VALUES ((e).tenant_id, 'quoted') $$;
 RESET check_function_bodies;
 SET search_path = one, public;
-SELECT projector_create('one', handler => 'note', targets => '{log}', mode => 'strict');
+SELECT projector_create('one', handler => 'note', targets => '{log}', mode => 'strict', options => '{"shared_targets": true}');
 SET search_path = "$user", "Two ""2""", missing, public, one;
-SELECT projector_create('two', handler => 'note', targets => '{log}', mode => 'strict');
+SELECT projector_create('two', handler => 'note', targets => '{log}', mode => 'strict', options => '{"shared_targets": true}');
 SELECT projector_create('quoted', handler => '"Note it''s 5%"', targets => array['"The Log"'], mode => 'strict');
 SELECT projector_create('other path', handler => 'one.note', targets => '{one.log,log}', mode => 'strict', options => '{"shared_targets": true}');
 RESET search_path;

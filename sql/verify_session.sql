@@ -36,7 +36,7 @@ SELECT projector_drop('t');
 -- a key that does not count: rows are known by the rest of them
 CREATE TABLE entries (no bigserial PRIMARY KEY, tenant_id text, id text);
 CREATE FUNCTION handle(e projector.event) RETURNS void LANGUAGE sql AS 'INSERT INTO entries (tenant_id, id) VALUES (e.tenant_id, e.aggregate_id)';
-SELECT projector_create('entries', handler => 'handle', targets => '{entries}', options => '{"digest_ignore": ["no"]}');
+SELECT projector_create('entries', handler => 'handle', targets => '{entries}', options => '{"digest_ignore": ["no"], "shared_targets": true}');
 SELECT projector_append('acme', 'a', 'Made', '{}');
 SELECT projector_drain();
 SELECT matches, live_digest = rebuilt_digest AS same, differing_rows FROM projector_verify('entries');

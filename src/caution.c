@@ -254,8 +254,10 @@ unmark(int code, Datum arg)
 	AbortOutOfAnyTransaction();
 	if (pj_deadline_ignored())
 		ereport(LOG,
-				errmsg("projector worker ends because the code of projection %d ignores its timeout",
-					   caution.projection_id));
+				errmsg("projector worker ends because a projection's code ignores its option \"timeout\""),
+				errdetail("It was at projection %d, tenant \"%s\".",
+						  caution.projection_id,
+						  caution.tenant ? TextDatumGetCString(caution.tenant) : ""));
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	if (OidIsValid(get_extension_oid("projector", true)) &&

@@ -201,6 +201,8 @@ pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg)
 	error_context_stack = &callback;
 	PG_TRY();
 	{
+		if (outer == NULL)
+			cancelled = false;	/* an earlier call's */
 		running = code;
 		internal = InvalidSubTransactionId;
 		if (!code->lazy)

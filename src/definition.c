@@ -115,8 +115,8 @@ check_not_shared(const PjDefinition *definition, const PjOptions *options,
 
 		if (strcmp(projections[i].name, definition->name) == 0 ||
 			!pj_target_is(&projections[i], relid) ||
-			(!fold && (options->shared_targets ||
-					   projections[i].options.shared_targets)))
+			(!fold && options->shared_targets &&
+			 projections[i].options.shared_targets))
 			continue;
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_IN_USE),
@@ -124,7 +124,40 @@ check_not_shared(const PjDefinition *definition, const PjOptions *options,
 					   get_rel_name(relid), projections[i].name),
 				errdetail("A rebuild of one projection would remove the other's rows."),
 				fold ? errhint("Give each projection a table of its own.") :
-				errhint("Give each projection a table of its own, or set option \"shared_targets\" and clear each one's rows by a function in option \"clear\"."));
+				errhint("Give each projection a table of its own, or set option \"shared_targets\" of both, and clear each one's rows by a function in option \"clear\"."));
+	}
+}
+
+/*
+ * Option "writes" is for tables outside of all read models: what is written to
+ * a target must be declared as one.
+ */
+static void
+check_writes(const PjDefinition *definition, const PjOptions *options,
+			 int ntargets)
+{
+	PjProjection *projections;
+	int			n = pj_projections(&projections);
+
+	for (int w = 0; options->writes[w]; w++)
+	{
+		Oid			relid = pj_guard_find_table(options->writes[w]);
+
+		for (int i = 0; i < ntargets; i++)
+			if (definition->target_oids[i] == relid)
+				ereport(ERROR,
+						errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("table \"%s\" is a target, and cannot be in option \"writes\"",
+							   options->writes[w]),
+						errhint("Leave it out of option \"writes\"."));
+		for (int i = 0; i < n; i++)
+			if (strcmp(projections[i].name, definition->name) != 0 &&
+				pj_target_is(&projections[i], relid))
+				ereport(ERROR,
+						errcode(ERRCODE_OBJECT_IN_USE),
+						errmsg("table \"%s\" of option \"writes\" is a target of projection \"%s\"",
+							   options->writes[w], projections[i].name),
+						errdetail("What is written to it would be lost when that projection is rebuilt."));
 	}
 }
 
@@ -179,6 +212,7 @@ check_targets(PjDefinition *definition, const PjOptions *options, Oid owner)
 
 	/* two names may turn out to be one table's */
 	(void) check_elements(definition->targets, "targets", &targets);
+	check_writes(definition, options, n);
 	check_references(definition, options, n);
 }
 
@@ -332,7 +366,6 @@ pj_definition_check(PjDefinition *definition, Oid owner)
 	check_on_rebuild_error(definition, &options);
 	check_dependencies(definition, &options);
 	pj_settings_check(pj_settings_parse(definition->settings));
-	pj_guard_check_writes(options.writes);
 	check_targets(definition, &options, owner);
 	definition->kind->check(definition, owner);
 }

@@ -136,6 +136,21 @@ set_mode_for_all(const PjProjection *projection, PjMode mode)
 	pj_registry_update(&set_mode, values, NULL);
 }
 
+/* It may be meant for a tenant to come, or be misspelt. */
+static void
+notice_unknown(const PjProjection *projection, Datum tenant)
+{
+	PjPair		pair;
+
+	pj_pair_look(&pair, (PjProjection *) projection, tenant);
+	if (!pair.exists && !pj_source_has(tenant, 0))
+		ereport(NOTICE,
+				errmsg("tenant \"%s\" has no events yet",
+					   TextDatumGetCString(tenant)),
+				errdetail("It is noted for projection \"%s\", and counts if there are any.",
+						  projection->name));
+}
+
 /* Change one tenant's mode; null removes the one it has. */
 static void
 set_mode_for_tenant(PjProjection *projection, Datum tenant, const char *mode)
@@ -145,6 +160,7 @@ set_mode_for_tenant(PjProjection *projection, Datum tenant, const char *mode)
 	bool		switched_on;
 	Datum		values[5] = {Int32GetDatum(projection->id), tenant};
 
+	notice_unknown(projection, tenant);
 	pj_pair_look(&pair, projection, tenant);
 	switched_on = needs_reading(pair.mode, after);
 	if (pair.mode == PJ_SHADOW && after != PJ_SHADOW)
@@ -231,6 +247,7 @@ projector_pause(PG_FUNCTION_ARGS)
 			reason, BoolGetDatum(projection->handed_over),
 		BoolGetDatum(projection->started)};
 
+		notice_unknown(projection, tenant);
 		pj_execute(&pause_tenant, values, reason ? NULL : "   n  ");
 		pj_registry_note_overrides(projection, false);
 	}

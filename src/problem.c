@@ -26,6 +26,7 @@
 #include "kind.h"
 #include "problem.h"
 #include "target.h"
+#include "targetguard.h"
 
 typedef struct KeptProblem
 {
@@ -113,7 +114,9 @@ find_target_problem(const PjProjection *projection, Oid owner)
 		Oid			relid = pj_target_find(projection, i);
 
 		if (!OidIsValid(relid))
-			return psprintf("target table %s does not exist",
+			return psprintf(OidIsValid(pj_target_by_name(pj_target_noted_name(projection, i))) ?
+							"target table %s was dropped, and another table has its name: name it with projector_alter, then rebuild" :
+							"target table %s does not exist",
 							pj_target_noted_name(projection, i));
 		if (!pg_class_ownercheck(relid, owner))
 			return psprintf("its owner \"%s\" does not own target table %s",
@@ -122,6 +125,9 @@ find_target_problem(const PjProjection *projection, Oid owner)
 		if (get_rel_persistence(relid) != RELPERSISTENCE_PERMANENT)
 			return psprintf("target table %s is unlogged, and would be empty after a crash",
 							pj_target_name(relid));
+		if (!pj_is_fold(projection->kind) && !pj_guard_is_on(relid))
+			return psprintf("trigger projector_guard of target table %s is missing or disabled: projector_alter('%s', '{}') restores it",
+							pj_target_name(relid), projection->name);
 	}
 	return NULL;
 }

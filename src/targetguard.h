@@ -13,9 +13,10 @@
 extern void pj_user_code_init(PjUserCode *code,
 							  const PjProjection *projection,
 							  const char *tenant);
+extern bool pj_guard_is_on(Oid relid);
 extern void pj_guard_install(Oid relid);
 extern void pj_guard_remove(Oid relid);
-extern void pj_guard_check_writes(const char **names);
+extern Oid	pj_guard_find_table(const char *name);
 extern void pj_guard_report_writes(const PjProjection *projection);
 
 #endif							/* PJ_TARGETGUARD_H */

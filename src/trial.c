@@ -408,7 +408,7 @@ pj_trial_enter(PjTrial *trial, PjProjection *projection, Datum tenant)
 				errmsg("projection \"%s\" is being replayed for tenant \"%s\"",
 					   projection->name, TextDatumGetCString(tenant)),
 				errdetail("What it has applied is not known until then."),
-				errhint("Wait until projector.status shows state \"live\"."));
+				errhint("Wait until projector.status shows state \"live\"; where no worker runs, call projector_drain()."));
 }
 
 static void

@@ -29,6 +29,7 @@
 #include "source.h"
 #include "target.h"
 #include "targetguard.h"
+#include "tenant.h"
 #include "trial.h"
 #include "verify.h"
 
@@ -169,6 +170,10 @@ verify_tenants(PjTrialPlace *place, void *arg)
 
 	if (verification->tenant)
 	{
+		PjPair		pair;
+
+		pj_pair_look(&pair, verification->projection, verification->tenant);
+		pj_tenant_require(&pair);
 		verify_each(place, verification, &verification->tenant, 1, NULL);
 		return;
 	}
@@ -245,6 +250,12 @@ projector_preview(PG_FUNCTION_ARGS)
 	projection = pj_verify_lock("projector_preview", name, tenant);
 	definition = pj_definition_of(projection);
 	(void) pj_definition_change(&definition, changes);
+	if (definition.owner != pj_projection_role(projection))
+		ereport(ERROR,
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("projector_preview cannot change the owner of projection \"%s\"",
+					   projection->name),
+				errhint("Use projector_alter."));
 	pj_definition_check(&definition, pj_projection_owner(projection));
 	pj_projection_changed(projection, &definition, &changed);
 	if (trial.aggregate)
@@ -253,6 +264,7 @@ projector_preview(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	pj_enter_internal(&saved);
 	pj_trial_enter(&trial, &changed, tenant);
+	pj_tenant_require(&trial.pair);
 	pj_trials(&changed, run_trial, &trial);
 	pj_leave_internal(&saved);
 	for (int i = 0; i < trial.nshown; i++)

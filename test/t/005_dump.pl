@@ -31,7 +31,7 @@ $node->safe_psql('postgres', q{
 		END IF;
 	END $$;
 	SELECT projector_create('inline', handler => 'apply_balance', targets => '{balance}', mode => 'inline',
-		event_types => '{Added,Taken}', options => '{"retry_base": "10 min", "idempotent": true}');
+		event_types => '{Added,Taken}', options => '{"retry_base": "10 min", "idempotent": true, "shared_targets": true}');
 	SELECT projector_create('async', handler => 'apply_balance', targets => '{balance}', event_types => '{Queued}',
 		options => '{"shared_targets": true}');
 	SELECT projector_create('gone', handler => 'apply_balance');

@@ -73,7 +73,7 @@ BEGIN
 END $$;
 -- retries an hour and more apart, retries at once, and little time
 SELECT projector_create('patient', handler => 'apply_model', targets => '{model}', event_types => '{patient}',
-    options => '{"retry_base": "1 h", "retry_max": "2000 h"}');
+    options => '{"retry_base": "1 h", "retry_max": "2000 h", "shared_targets": true}');
 SELECT projector_create('brisk', handler => 'apply_model', targets => '{model}', event_types => '{brisk}',
     options => '{"retry_base": "1 ms", "retry_max": "5 ms", "shared_targets": true}');
 SELECT projector_create('quick', handler => 'apply_model', targets => '{model}', event_types => '{quick}',
