@@ -33,6 +33,11 @@ SELECT handler('unlogged');
 SELECT columns('unlogged');
 SELECT handler('temporary');
 SELECT columns('temporary');
+-- a part counts, too
+CREATE TABLE parted (tenant_id text, id text) PARTITION BY LIST (id);
+CREATE UNLOGGED TABLE part PARTITION OF parted DEFAULT;
+SELECT handler('parted');
+DROP TABLE parted;
 -- also one that becomes unlogged later
 SET projector.guard_ddl = off;
 CREATE TABLE folded (LIKE unlogged INCLUDING ALL);
@@ -107,14 +112,14 @@ CREATE FUNCTION stable_one(int) RETURNS int STABLE LANGUAGE sql AS 'SELECT $1';
 CREATE FUNCTION volatile_one(int) RETURNS int LANGUAGE sql AS 'SELECT $1';
 CREATE FUNCTION immutable_one(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1';
 CREATE OPERATOR @@@ (RIGHTARG = int, FUNCTION = stable_one);
-CREATE TABLE fold (tenant_id text, id text, n int DEFAULT 0, t text, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
+CREATE TABLE fold (tenant_id text, id text, n int DEFAULT 0, t text, at timestamptz, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 SELECT x || ': ' || split_part(columns('fold', jsonb_build_object('t', x)), E'\n', 1) FROM unnest(ARRAY[
     'now()', 'current_timestamp', 'localtime', 'clock_timestamp()', 'transaction_timestamp()', 'timeofday()', 'random()', 'gen_random_uuid()',
     'current_user', 'session_user', 'current_catalog', 'current_schema', 'current_database()', 'version()', 'pg_backend_pid()', 'txid_current()', 'inet_client_addr()',
     'current_setting(''TimeZone'')', 'current_setting(''x.y'', true)', 'current_schemas(true)', 'has_table_privilege(''fold'', ''SELECT'')', 'pg_has_role(''x'', ''USAGE'')',
-    'age(e.recorded_at)', 'nextval(''projector.events_log_seq_seq'')', 'stable_one(1)', 'volatile_one(1)', '@@@ 1', 'coalesce(s.t, (CASE WHEN s.n > 1 THEN now() END)::text)',
+    'age(e.recorded_at)', '''now''::timestamptz', '''today''::date', '''tomorrow 10:00''::timestamp', '''now''::text::timestamptz', 'coalesce(s.at, ''Yesterday'')', 'nextval(''projector.events_log_seq_seq'')', 'stable_one(1)', 'volatile_one(1)', '@@@ 1', 'coalesce(s.t, (CASE WHEN s.n > 1 THEN now() END)::text)',
     -- these go by settings, which are fixed
-    'immutable_one(s.n)', 'e.recorded_at', 'to_char(e.recorded_at, ''TZ'')', 'date_trunc(''day'', e.recorded_at)', '(e.payload->>''at'')::timestamptz',
+    'immutable_one(s.n)', '''today''', 'coalesce(e.payload->>''now'', ''now'')', '''2024-01-01''::date', 'e.recorded_at', 'to_char(e.recorded_at, ''TZ'')', 'date_trunc(''day'', e.recorded_at)', '(e.payload->>''at'')::timestamptz',
     'to_jsonb(e.recorded_at)', 'age(e.recorded_at, ''2024-01-01'')', 'format(''%s'', e.payload)', 'concat(s.n, e.payload)', 'to_tsvector(''x'')'
     ]) WITH ORDINALITY u (x, n) ORDER BY n;
 -- a key too

@@ -34,6 +34,7 @@
 
 #include "context.h"
 #include "deadline.h"
+#include "portals.h"
 
 PG_FUNCTION_INFO_V1(projector_is_replay);
 PG_FUNCTION_INFO_V1(projector_tenant_id);
@@ -194,6 +195,7 @@ void
 pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg)
 {
 	PjUserCode *outer = running;
+	List	   *hidden = pj_portals_hide();
 	PjContext	saved;
 	ErrorContextCallback callback = {error_context_stack, note_cancel, NULL};
 
@@ -208,9 +210,11 @@ pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg)
 		if (!code->lazy)
 			pj_pin_user_code();
 		body(arg);
+		pj_portals_drop_left();
 	}
 	PG_FINALLY();
 	{
+		pj_portals_show(hidden);
 		running = outer;
 		internal = saved.internal;
 		pj_deadline_disarm();
@@ -221,6 +225,26 @@ pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg)
 	pj_raise_caught_cancel();
 	AtEOXact_GUC(false, saved.guc_level);
 	SetUserIdAndSecContext(saved.userid, saved.sec_context);
+}
+
+/*
+ * An event has been applied: the next one must find the settings as this one
+ * did.  Handlers have a nest level each; a fold or a statement is an expression
+ * of its events, and has no business changing settings.
+ */
+void
+pj_check_pinned(void)
+{
+	const char *name = running->pinned ?
+		pj_changed_setting(running->settings) : NULL;
+
+	if (name)
+		ereport(ERROR,
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("the code of projection \"%s\" changed setting \"%s\"",
+					   running->projection, name),
+				errdetail("The next event would be applied with it."),
+				errhint("Use SET in the definition of the function, or \"settings\" of the projection."));
 }
 
 /* See the install script. */

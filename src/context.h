@@ -42,6 +42,7 @@ extern void pj_enter_internal(PjContext *saved);
 extern void pj_leave_internal(PjContext *saved);
 extern void pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg);
 extern void pj_pin_user_code(void);
+extern void pj_check_pinned(void);
 extern const PjUserCode *pj_user_code(void);
 extern const PjUserCode *pj_user_code_executing(void);
 extern bool pj_is_cancel(const ErrorData *error);

@@ -25,6 +25,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
+#include "utils/typcache.h"
 
 #include "digest.h"
 #include "lock.h"
@@ -187,6 +188,21 @@ pj_digest_ignores(const PjProjection *projection, const char *column)
 	return false;
 }
 
+static int64 add_column(int64 layout, Form_pg_attribute attribute);
+
+/* So does a change of a composite type. */
+static int64
+add_attributes(int64 layout, Oid type)
+{
+	TupleDesc	desc = lookup_rowtype_tupdesc(type, -1);
+
+	for (int i = 0; i < desc->natts; i++)
+		if (!TupleDescAttr(desc, i)->attisdropped)
+			layout = add_column(layout, TupleDescAttr(desc, i));
+	ReleaseTupleDesc(desc);
+	return layout;
+}
+
 /* Renaming a label changes what rows that have it are written like. */
 static int64
 add_labels(int64 layout, Oid type)
@@ -196,6 +212,8 @@ add_labels(int64 layout, Oid type)
 	type = getBaseType(type);
 	if (OidIsValid(get_element_type(type)))
 		type = getBaseType(get_element_type(type));
+	if (get_typtype(type) == TYPTYPE_COMPOSITE)
+		return add_attributes(layout, type);
 	if (get_typtype(type) != TYPTYPE_ENUM)
 		return layout;
 	labels = SearchSysCacheList1(ENUMTYPOIDNAME, ObjectIdGetDatum(type));

@@ -11,6 +11,8 @@
  */
 #include "compat.h"
 
+#include <ctype.h>
+
 #include "access/genam.h"
 #include "access/relation.h"
 #include "access/transam.h"
@@ -197,6 +199,75 @@ is_unfit(Node *node, void *arg)
 	return expression_tree_walker(node, is_unfit, arg);
 }
 
+/* Does a text mean the present time, to a type of dates or times? */
+static bool
+is_word_for_now(const char *str, size_t length)
+{
+	static const char *const words[] = {"now", "today", "tomorrow",
+	"yesterday"};
+
+	for (size_t i = 0; i < length; i++)
+		for (int w = 0; w < lengthof(words); w++)
+			if ((i == 0 || !isalpha((unsigned char) str[i - 1])) &&
+				pg_strncasecmp(str + i, words[w], strlen(words[w])) == 0 &&
+				!isalpha((unsigned char) str[i + strlen(words[w])]))
+				return true;
+	return false;
+}
+
+static bool
+is_time_type(Oid type)
+{
+	type = getBaseType(type);
+	return type == DATEOID || type == TIMESTAMPOID || type == TIMESTAMPTZOID ||
+		type == TIMEOID || type == TIMETZOID;
+}
+
+/* A literal of the expression's text, from its first quote to its last. */
+static bool
+is_literal_now(const char *source, int location)
+{
+	const char *start,
+			   *end;
+
+	if (location < 0 || location >= strlen(source))
+		return false;
+	start = strchr(source + location, '\'');
+	end = start ? strchr(start + 1, '\'') : NULL;
+	return end && is_word_for_now(start + 1, end - start - 1);
+}
+
+/*
+ * Is there a literal such as 'now'?  It has been read when the expression was
+ * parsed, or is read each time.
+ */
+static bool
+has_literal_now(Node *node, void *arg)
+{
+	const char *source = arg;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, Const) && is_time_type(((Const *) node)->consttype) &&
+		is_literal_now(source, ((Const *) node)->location))
+		return true;
+	if (IsA(node, CoerceViaIO) &&
+		is_time_type(((CoerceViaIO *) node)->resulttype))
+	{
+		Const	   *literal = (Const *) ((CoerceViaIO *) node)->arg;
+
+		if (IsA(literal, Const) && !literal->constisnull &&
+			literal->consttype == TEXTOID)
+		{
+			char	   *str = TextDatumGetCString(literal->constvalue);
+
+			if (is_word_for_now(str, strlen(str)))
+				return true;
+		}
+	}
+	return expression_tree_walker(node, has_literal_now, arg);
+}
+
 /* May its result depend on a setting?  Nobody knows what users' code does. */
 static bool
 is_users_or_mutable(Oid function, void *arg)
@@ -257,7 +328,8 @@ parse_expression(Scope *scope, const char *str, Oid type, int32 typmod)
 					   format_type_be(type)),
 				errhint("Cast it."));
 	assign_expr_collations(scope->pstate, coerced);
-	if (is_unfit(coerced, (void *) scope->what))
+	if (is_unfit(coerced, (void *) scope->what) ||
+		has_literal_now(coerced, (void *) str))
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
 				errmsg("expression for %s depends on more than row and event",

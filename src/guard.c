@@ -19,12 +19,16 @@
  *	- Writing a row of another tenant.  That is for the row's table to see,
  *	  by a trigger on each target.
  *
- * Not seen: sequences, large objects, and what dblink or a foreign data
+ *	- The client's cursors (portals.c), its descriptors of large objects, and
+ *	  making errors fatal.
+ *
+ * Not seen: sequences, large objects as such, and what dblink or a foreign data
  * wrapper does elsewhere.
  */
 #include "compat.h"
 
 #include "catalog/namespace.h"
+#include "catalog/objectaccess.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/executor.h"
@@ -34,7 +38,9 @@
 #include "tcop/cmdtag.h"
 #include "tcop/utility.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/regproc.h"
 #include "utils/rel.h"
 
 #include "context.h"
@@ -45,6 +51,7 @@ PG_FUNCTION_INFO_V1(projector_guard_tenant);
 
 static ProcessUtility_hook_type next_process_utility = NULL;
 static ExecutorStart_hook_type next_executor_start = NULL;
+static object_access_hook_type next_object_access = NULL;
 
 /* ---- commands ---- */
 
@@ -117,6 +124,64 @@ guard_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 	else
 		standard_ProcessUtility(pstmt, queryString, readOnlyTree, context,
 								params, queryEnv, dest, qc);
+}
+
+/* ---- functions ---- */
+
+/*
+ * Descriptors of large objects are the session's: with a client's the code
+ * could read and write what its owner may not.
+ */
+static bool
+is_session_function(Oid function)
+{
+	switch (function)
+	{
+		case F_LO_OPEN:
+		case F_LO_CLOSE:
+		case F_LOREAD:
+		case F_LOWRITE:
+		case F_LO_LSEEK:
+		case F_LO_LSEEK64:
+		case F_LO_TELL:
+		case F_LO_TELL64:
+		case F_LO_TRUNCATE:
+		case F_LO_TRUNCATE64:
+		case F_SETSEED:
+			return true;
+		default:
+			return false;
+	}
+}
+
+static void
+guard_access(ObjectAccessType access, Oid classId, Oid objectId, int subId,
+			 void *arg)
+{
+	const PjUserCode *code;
+
+	if (next_object_access)
+		next_object_access(access, classId, objectId, subId, arg);
+	if (access != OAT_FUNCTION_EXECUTE || !is_session_function(objectId))
+		return;
+	code = pj_user_code_executing();
+	if (code != NULL)
+		ereport(ERROR,
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("projection \"%s\" cannot call function %s",
+					   code->projection, format_procedure(objectId)),
+				errdetail("It would reach what belongs to the session."),
+				errhint("Of large objects lo_get and lo_put can be used."));
+}
+
+/* With it an error of the code would end the session, not the event. */
+static bool
+check_exit_on_error(bool *newval, void **extra, GucSource source)
+{
+	if (!*newval || pj_user_code() == NULL)
+		return true;
+	GUC_check_errmsg("a projection's code cannot set \"exit_on_error\"");
+	return false;
 }
 
 /* ---- tables ---- */
@@ -236,4 +301,7 @@ pj_guard_init(void)
 	ProcessUtility_hook = guard_utility;
 	next_executor_start = ExecutorStart_hook;
 	ExecutorStart_hook = guard_executor;
+	next_object_access = object_access_hook;
+	object_access_hook = guard_access;
+	pj_guard_bool_setting("exit_on_error", check_exit_on_error);
 }

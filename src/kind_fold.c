@@ -836,6 +836,7 @@ fold_events(FoldBatch *batch)
 			pj_fold_check(&batch->target, row);
 		pj_deadline_end();
 		pj_raise_caught_cancel();
+		pj_check_pinned();
 		if (batch->target.bytes > PJ_BATCH_BYTES)
 			flush_rows(batch);
 	}

@@ -309,6 +309,7 @@ run_statement(void *arg)
 		pj_deadline_begin(pj_kind_timeout(work->projection));
 		rc = SPI_execute_plan(kept->plan, NULL, NULL, false, 0);
 		pj_deadline_end();
+		pj_check_pinned();
 		if (rc < 0)
 			elog(ERROR, "could not run the statement: %s",
 				 SPI_result_code_string(rc));

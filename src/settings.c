@@ -38,6 +38,7 @@ typedef struct FixedSetting
 } FixedSetting;
 
 static const FixedSetting fixed_settings[] = {
+	{"quote_all_identifiers", "off", false},	/* others are quoted by it */
 	{"TimeZone", "UTC"},
 	{"timezone_abbreviations", "Default"},
 	{"DateStyle", "ISO, YMD"},
@@ -54,10 +55,10 @@ static const FixedSetting fixed_settings[] = {
 	{"array_nulls", "on", true},
 	{"transform_null_equals", "off", false},
 	{"standard_conforming_strings", "on", true},
-	{"quote_all_identifiers", "off", false},
 	{"gin_fuzzy_search_limit", "0", 0},
 	{"row_security", "on", true},
 	{"session_replication_role", "origin", SESSION_REPLICATION_ROLE_ORIGIN},
+	{"exit_on_error", "off", false},
 };
 
 /* Where the server keeps them. */
@@ -67,6 +68,8 @@ static bool variables_found = false;
 /* What a projection's own settings may not name. */
 static const char *const reserved[] = {"search_path", "role",
 	"session_authorization", "session_replication_role", "is_superuser",
+	"exit_on_error", "client_encoding", "seed", "temp_buffers",
+	"local_preload_libraries", "session_preload_libraries",
 	"transaction_isolation", "transaction_read_only", "transaction_deferrable",
 NULL};
 
@@ -145,6 +148,42 @@ pj_pin_settings(void)
 	conflict = GetConfigOption(VARIABLE_CONFLICT, true, false);
 	if (conflict && strcmp(conflict, "error") != 0)
 		pj_set_local(VARIABLE_CONFLICT, "error");
+}
+
+/*
+ * Has the code that is running changed a setting and not set it back?  What the
+ * projection sets itself is not looked at.  Returns its name, or NULL.
+ */
+const char *
+pj_changed_setting(const PjSetting *settings)
+{
+	for (int i = 0; i < lengthof(fixed_settings); i++)
+	{
+		bool		own = false;
+
+		if (is_as_fixed(variables[i], &fixed_settings[i]))
+			continue;
+		for (const PjSetting *s = settings; s && s->name; s++)
+			own = own || pg_strcasecmp(s->name, fixed_settings[i].name) == 0;
+		if (!own)
+			return fixed_settings[i].name;
+	}
+	return NULL;
+}
+
+/*
+ * Have a function asked before a variable of the server is changed.
+ */
+void
+pj_guard_bool_setting(const char *name, GucBoolCheckHook hook)
+{
+	struct config_generic **all = get_guc_variables();
+	int			n = GetNumConfigOptions();
+
+	for (int v = 0; v < n; v++)
+		if (strcmp(all[v]->name, name) == 0 && all[v]->vartype == PGC_BOOL &&
+			((struct config_bool *) all[v])->check_hook == NULL)
+			((struct config_bool *) all[v])->check_hook = hook;
 }
 
 /* ---- a projection's own ---- */

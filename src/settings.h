@@ -6,6 +6,7 @@
 #define PJ_SETTINGS_H
 
 #include "compat.h"
+#include "utils/guc.h"
 #include "utils/jsonb.h"
 
 /* One setting of a projection's own; a list ends with a name of NULL. */
@@ -16,6 +17,8 @@ typedef struct PjSetting
 } PjSetting;
 
 extern void pj_pin_settings(void);
+extern const char *pj_changed_setting(const PjSetting *settings);
+extern void pj_guard_bool_setting(const char *name, GucBoolCheckHook hook);
 extern void pj_set_local(const char *name, const char *value);
 extern const char *pj_settings_read(Jsonb *json, PjSetting **settings);
 extern PjSetting *pj_settings_parse(Jsonb *json);

@@ -17,6 +17,7 @@
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/value.h"
+#include "partitioning/partdesc.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/array.h"
@@ -74,6 +75,33 @@ check_no_deferrable(Relation rel)
 					errhint("Make the constraint NOT DEFERRABLE."));
 }
 
+/* Would some of its rows be gone after a crash?  The table is locked. */
+static bool
+is_unlogged(Relation rel)
+{
+	PartitionDesc parts;
+	bool		found = false;
+
+	if (rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+		return rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED;
+	parts = RelationGetPartitionDesc(rel, false);
+	for (int i = 0; i < parts->nparts && !found; i++)
+	{
+		Relation	part;
+
+		if (parts->is_leaf[i])
+		{
+			found = get_rel_persistence(parts->oids[i]) ==
+				RELPERSISTENCE_UNLOGGED;
+			continue;
+		}
+		part = table_open(parts->oids[i], AccessShareLock);
+		found = is_unlogged(part);
+		table_close(part, NoLock);
+	}
+	return found;
+}
+
 /* What a target must be at all times, whatever the projection's kind. */
 void
 pj_target_check_storage(Relation rel)
@@ -84,10 +112,10 @@ pj_target_check_storage(Relation rel)
 				errmsg("target \"%s\" is a temporary table",
 					   RelationGetRelationName(rel)),
 				errdetail("A read model must be there for every session."));
-	if (rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
+	if (is_unlogged(rel))
 		ereport(ERROR,
 				errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				errmsg("target \"%s\" is an unlogged table",
+				errmsg("target \"%s\" is an unlogged table, or a part of it is",
 					   RelationGetRelationName(rel)),
 				errdetail("It would be empty after a crash, while the offsets say that its events have been applied."),
 				errhint("Make it a logged one: ALTER TABLE %s SET LOGGED.",

@@ -260,7 +260,9 @@ may_write(const PjProjection *projection, Oid relid)
 		if (pj_target_is(projection, lfirst_oid(cell)))
 		{
 			check_state(projection, relid);
-			approve(projection, relid);
+			/* a part of it may change, of which this table is not told */
+			if (get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
+				approve(projection, relid);
 			return true;
 		}
 		if (is_declared(projection->options.writes, lfirst_oid(cell)))
