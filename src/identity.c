@@ -101,7 +101,8 @@ pj_identity_note(const PjProjection *projection)
 {
 	Identity	now;
 
-	if (projection->dormant)
+	/* what was put into the place of a name is not to be written */
+	if (projection->dormant || projection->misnamed)
 		return false;
 	look_at(projection, &now);
 	if (now.changed)
@@ -196,6 +197,15 @@ pj_identity_adopt(const PjProjection *projection)
 {
 	Identity	now;
 
+	if (projection->misnamed)
+	{
+		ereport(WARNING,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("projection \"%s\" cannot run: %s", projection->name,
+					   projection->unreadable),
+				errhint("Name its targets with projector_alter."));
+		return;
+	}
 	look_at(projection, &now);
 	if (!OidIsValid(now.owner_oid))
 		now.owner_oid = get_role_oid(now.owner, true);

@@ -216,6 +216,16 @@ check_table(Relation rel, Oid owner, PjTargetNeed need)
 		check_fold(rel, need == PJ_NEEDS_LOG_FOLD);
 }
 
+/* Can a name in the registry be read: is it "name" or "schema.name"? */
+bool
+pj_name_is_readable(const char *name)
+{
+	List	   *parts;
+
+	return SplitIdentifierString(pstrdup(name), '.', &parts) &&
+		parts != NIL && list_length(parts) <= 2;
+}
+
 /* Take a name apart that may be qualified and quoted. */
 List *
 pj_parse_name(const char *name, const char *what)

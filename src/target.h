@@ -11,6 +11,7 @@
 
 #include "projection.h"
 
+extern bool pj_name_is_readable(const char *name);
 extern List *pj_parse_name(const char *name, const char *what);
 /* What is asked of a target besides a column tenant_id. */
 typedef enum PjTargetNeed
