@@ -459,21 +459,28 @@ pj_definition_of(const PjProjection *projection)
 }
 
 /*
- * Check again that a target of a registered projection, which has been altered,
- * can be that, and that the code fits it.  Who owns it is not asked: it may be
- * on its way to another owner, with the projection to follow.  The caller has
- * locked the table.
+ * Check again that a target of a registered projection can be that.  Who owns
+ * it is not asked: it may be on its way to another owner, with the projection
+ * to follow.  The caller has locked the table.
  */
 void
-pj_definition_recheck(const PjProjection *projection, int target)
+pj_definition_recheck_target(const PjProjection *projection, int target)
 {
 	PjDefinition definition = pj_definition_of(projection);
 	Oid			relid = definition.target_oids[target];
 
-	if (!OidIsValid(relid))
-		return;
-	pj_target_recheck(relid, pj_target_owner(relid),
-					  target_need(&definition, &projection->options, target));
+	if (OidIsValid(relid))
+		pj_target_recheck(relid, pj_target_owner(relid),
+						  target_need(&definition, &projection->options,
+									  target));
+}
+
+/* Check again that a registered projection's code fits its targets. */
+void
+pj_definition_recheck_code(const PjProjection *projection)
+{
+	PjDefinition definition = pj_definition_of(projection);
+
 	if (definition.kind->retry_code)
 		definition.kind->retry_code(&definition);
 }
