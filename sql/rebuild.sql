@@ -139,6 +139,15 @@ SELECT projector_alter('handler', '{"options": {"clear": "clear_children"}}');
 SELECT projector_rebuild('handler', 'acme', 'a');
 SELECT projector_rebuild('handler', 'acme');
 SELECT count(*), count(DISTINCT (tenant_id, id, n)) FROM children;
+-- which clears what only the read model has, too
+INSERT INTO parents VALUES ('rows', 'a');
+INSERT INTO children VALUES ('rows', 'a', 1, false);
+SELECT try($$SELECT projector_rebuild('handler', 'rows', 'a')$$);
+SELECT try($$SELECT projector_rebuild('handler', 'none', 'a')$$);
+SELECT try($$SELECT projector_rebuild('handler', 'none')$$);
+SELECT projector_rebuild('handler', 'rows');
+SELECT count(*) FROM children WHERE tenant_id = 'rows';
+DELETE FROM parents WHERE tenant_id = 'rows';
 SELECT projector_alter('handler', '{"options": {"clear": "nothing"}}');
 SELECT try($$SELECT projector_rebuild('handler', 'acme')$$);
 SELECT projector_alter('handler', '{"options": {"clear": null}}');
