@@ -424,8 +424,12 @@ name_targets(const PjProjection *projection, const Oid *oids)
 	deconstruct_array(DatumGetArrayTypeP(projection->targets), TEXTOID, -1,
 					  false, TYPALIGN_INT, &names, NULL, &n);
 	for (int i = 0; i < n; i++)
-		if (OidIsValid(oids[i]))
-			names[i] = CStringGetTextDatum(pj_target_name(oids[i]));
+	{
+		char	   *name = pj_target_find_name(oids[i]);
+
+		if (name)
+			names[i] = CStringGetTextDatum(name);
+	}
 	return pj_text_array(names, n);
 }
 

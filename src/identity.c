@@ -68,10 +68,10 @@ look_at(const PjProjection *projection, Identity *now)
 	for (int i = 0; i < now->ntargets; i++)
 	{
 		Oid			relid = pj_target_find(projection, i);
-		Datum		name = now->targets[i];
+		char	   *current = pj_target_find_name(relid);
+		Datum		name = current ? CStringGetTextDatum(current) :
+			now->targets[i];
 
-		if (OidIsValid(relid))
-			name = CStringGetTextDatum(pj_target_name(relid));
 		now->target_oids[i] = projection->resolved ?
 			projection->target_oids[i] : relid;
 		now->changed = now->changed || !pj_text_equal(name, now->targets[i]);
