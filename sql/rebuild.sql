@@ -148,8 +148,10 @@ SELECT try($$SELECT projector_rebuild('handler', 'none')$$);
 SELECT projector_rebuild('handler', 'rows');
 SELECT count(*) FROM children WHERE tenant_id = 'rows';
 DELETE FROM parents WHERE tenant_id = 'rows';
-SELECT projector_alter('handler', '{"options": {"clear": "nothing"}}');
+SELECT try($$SELECT projector_alter('handler', '{"options": {"clear": "nothing"}}')$$);
+ALTER FUNCTION clear_children(text) RENAME TO unclear_children;
 SELECT try($$SELECT projector_rebuild('handler', 'acme')$$);
+ALTER FUNCTION unclear_children(text) RENAME TO clear_children;
 SELECT projector_alter('handler', '{"options": {"clear": null}}');
 
 -- all of them, in the order of their dependencies

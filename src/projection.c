@@ -276,6 +276,12 @@ read_choices(PjProjection *p, const char *mode)
 	problem = pj_options_read(p->options_json, &p->options);
 	if (problem)
 		p->unreadable = problem;
+	for (i = 0; p->options.writes[i]; i++)
+		p->options.writes[i] = read_name(p, p->options.writes[i],
+										 "option \"writes\"");
+	if (p->options.clear)
+		p->options.clear = read_name(p, p->options.clear,
+									 "option \"clear\"");
 }
 
 /*
