@@ -122,7 +122,7 @@ pj_identities_refresh(void)
 		PjProjection *projection = &projections[i];
 		Identity	now;
 
-		if (projection->dormant)
+		if (projection->dormant || projection->misnamed)
 			continue;
 		look_at(projection, &now);
 		if (!now.changed ||
