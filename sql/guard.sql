@@ -61,6 +61,38 @@ CREATE FUNCTION shop.note(e projector.event) RETURNS void LANGUAGE sql AS 'INSER
 SELECT projector_drain();
 SELECT count(*) FROM shop.notes;
 SELECT count(*) FROM projector.failures;
+-- nor is one that is missing held against a command that alters the table: a migration drops it, alters, creates it
+CREATE FUNCTION shop.g(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 + 1';
+CREATE TABLE shop.gauge (tenant_id text, id text, n int NOT NULL DEFAULT 0, m int, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
+CREATE TABLE shop.gsums (tenant_id text, total int, spare int);
+SELECT projector_create('gauge', fold_columns => '{"n": "shop.g(s.n)", "m": "s.n"}', targets => '{shop.gauge}');
+SELECT projector_create('gsums', statement => 'INSERT INTO shop.gsums (tenant_id, total) SELECT tenant_id, shop.g(1) FROM batch', targets => '{shop.gsums}');
+SELECT try('ALTER TABLE shop.gauge ALTER n DROP DEFAULT, ALTER n TYPE text');
+SELECT try('DROP FUNCTION shop.g; ALTER TABLE shop.gauge ADD note text; ALTER TABLE shop.gsums ADD note text, DROP spare');
+-- while it is missing, the table itself is still guarded
+SELECT try('ALTER TABLE shop.gauge DROP n');
+SELECT try('ALTER TABLE shop.gauge SET UNLOGGED');
+SELECT try('ALTER TABLE shop.gauge DROP CONSTRAINT gauge_pkey');
+SELECT try('ALTER TABLE shop.gsums DROP tenant_id');
+CREATE FUNCTION shop.g(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 + 1';
+SELECT try('ALTER TABLE shop.gsums DROP total');
+-- what was broken with the guard off is repaired step by step
+SET projector.guard_ddl = off;
+ALTER TABLE shop.gauge DROP n, DROP m, DROP CONSTRAINT gauge_pkey, DROP last_event_id;
+ALTER TABLE shop.gsums DROP tenant_id, DROP total;
+RESET projector.guard_ddl;
+SELECT try('ALTER TABLE shop.gauge ADD n int NOT NULL DEFAULT 0');
+SELECT try('ALTER TABLE shop.gauge ADD m int');
+SELECT try('ALTER TABLE shop.gauge ADD last_event_id uuid');
+SELECT try('ALTER TABLE shop.gauge ADD PRIMARY KEY (tenant_id, id)');
+SELECT try('ALTER TABLE shop.gsums ADD tenant_id text');
+SELECT try('ALTER TABLE shop.gsums ADD total int');
+SELECT try('ALTER TABLE shop.gauge DROP last_event_id');
+SELECT try('ALTER TABLE shop.gsums RENAME total TO sum');
+-- a type takes a column along, with the function missing
+SELECT try('DROP FUNCTION shop.g; ALTER TABLE shop.pile RENAME TO pile2; ALTER TABLE shop.pile2 RENAME TO pile; CREATE TYPE shop.other AS ENUM (); ALTER TABLE shop.gauge ADD other shop.other; DROP TYPE shop.other CASCADE');
+SELECT projector_drop('gauge'), projector_drop('gsums');
+DROP TABLE shop.gauge, shop.gsums;
 -- what a projection does no longer write, or was dropped with, is free
 SELECT projector_drop('notes');
 SELECT try('DROP TABLE shop.notes');
@@ -88,6 +120,7 @@ SELECT DISTINCT projection_name, why FROM projector.status;
 SELECT projector_drop('stock');
 -- its functions are of no other use
 SELECT projector.guard_drop();
+SELECT projector.guard_start();
 
 -- the extension and the schema go, with projections alive
 DROP FUNCTION shop.note;

@@ -139,8 +139,19 @@ SELECT projector_alter('handler', '{"options": {"clear": "clear_children"}}');
 SELECT projector_rebuild('handler', 'acme', 'a');
 SELECT projector_rebuild('handler', 'acme');
 SELECT count(*), count(DISTINCT (tenant_id, id, n)) FROM children;
-SELECT projector_alter('handler', '{"options": {"clear": "nothing"}}');
+-- which clears what only the read model has, too
+INSERT INTO parents VALUES ('rows', 'a');
+INSERT INTO children VALUES ('rows', 'a', 1, false);
+SELECT try($$SELECT projector_rebuild('handler', 'rows', 'a')$$);
+SELECT try($$SELECT projector_rebuild('handler', 'none', 'a')$$);
+SELECT try($$SELECT projector_rebuild('handler', 'none')$$);
+SELECT projector_rebuild('handler', 'rows');
+SELECT count(*) FROM children WHERE tenant_id = 'rows';
+DELETE FROM parents WHERE tenant_id = 'rows';
+SELECT try($$SELECT projector_alter('handler', '{"options": {"clear": "nothing"}}')$$);
+ALTER FUNCTION clear_children(text) RENAME TO unclear_children;
 SELECT try($$SELECT projector_rebuild('handler', 'acme')$$);
+ALTER FUNCTION unclear_children(text) RENAME TO clear_children;
 SELECT projector_alter('handler', '{"options": {"clear": null}}');
 
 -- all of them, in the order of their dependencies

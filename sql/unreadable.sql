@@ -54,6 +54,66 @@ SELECT projector_append('acme', 'b', 'E', '{}');
 TABLE rows;
 
 --
+-- Names that cannot be read
+--
+CREATE FUNCTION handle(e projector.event) RETURNS void LANGUAGE sql AS
+    $$INSERT INTO bad (tenant_id, id, n) VALUES (e.tenant_id, e.aggregate_id, 1) ON CONFLICT (tenant_id, id) DO UPDATE SET n = bad.n + 1$$;
+CREATE FUNCTION fold(s bad, e projector.event) RETURNS bad LANGUAGE plpgsql IMMUTABLE AS
+    $$BEGIN s.tenant_id := e.tenant_id; s.id := e.aggregate_id; s.n := coalesce(s.n, 0) + 1; RETURN s; END$$;
+-- registered as it should be, then spoilt: is anybody else stopped, and can it be altered and dropped?
+CREATE FUNCTION spoil_row(change text, kind text DEFAULT 'fold_columns') RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    why text;
+    before bigint := (SELECT sum(n) FROM good);
+BEGIN
+    PERFORM CASE kind
+        WHEN 'handler' THEN projector_create('bad', handler => 'handle', targets => '{bad}', mode => 'inline')
+        WHEN 'fold' THEN projector_create('bad', fold => 'fold', targets => '{bad}', mode => 'strict')
+        WHEN 'statement' THEN projector_create('bad', targets => '{bad}', mode => 'inline',
+             statement => 'INSERT INTO bad (tenant_id, id) SELECT tenant_id, aggregate_id FROM batch ON CONFLICT DO NOTHING')
+        ELSE projector_create('bad', fold_columns => '{"n": "s.n + 1"}', targets => '{bad}', mode => 'strict') END;
+    EXECUTE format('UPDATE projector.projections SET %s WHERE name = %L', change, 'bad');
+    PERFORM projector_append('acme', 'c', 'E', '{}');
+    PERFORM projector_drain();
+    PERFORM FROM projector.pairs;
+    why := (SELECT s.why FROM projector.status s WHERE projection_name = 'bad' AND tenant_id = 'acme');
+    PERFORM projector_pause('bad'), projector_resume('bad'), projector_adopt();
+    ASSERT (SELECT sum(n) FROM good) = before + 1, 'others go on';
+    PERFORM projector_alter('bad', jsonb_build_object('targets', '["bad"]'::jsonb, kind, CASE kind
+        WHEN 'handler' THEN '"handle"' WHEN 'fold' THEN '"fold"' WHEN 'fold_columns' THEN '{"n": "s.n + 1"}'
+        ELSE '"INSERT INTO bad (tenant_id, id) SELECT tenant_id, aggregate_id FROM batch ON CONFLICT DO NOTHING"' END::jsonb));
+    PERFORM projector_rebuild('bad', 'acme');
+    EXECUTE format('UPDATE projector.projections SET %s WHERE name = %L', change, 'bad');
+    PERFORM projector_drop('bad');
+    DELETE FROM bad;
+    RETURN why;
+END $$;
+SELECT spoil_row('targets = ''{NULL}''');
+SELECT spoil_row('targets = ''{NULL}'', resolved_in = 0');
+SELECT spoil_row('targets = ''{"pub..t2"}'', resolved_in = 0');
+SELECT spoil_row('targets = ''{""}'', resolved_in = 0');
+SELECT spoil_row('targets = ''{a.b.c.d}'', resolved_in = 0');
+SELECT spoil_row('targets = ''{}'', resolved_in = 0');
+SELECT spoil_row('targets = ''{}''');
+SELECT spoil_row('targets = ''{{public.bad},{public.good}}''');
+SELECT spoil_row('targets = ''{{public.bad},{public.good}}'', resolved_in = 0', 'handler');
+SELECT spoil_row('targets = ''{public.bad,NULL}''', 'handler');
+SELECT spoil_row('target_oids = ''{NULL}''', 'handler');
+SELECT spoil_row('handler = ''pub..f''', 'handler');
+SELECT spoil_row('handler = NULL', 'handler');
+SELECT spoil_row('fold = ''a.b.c.d''', 'fold');
+SELECT spoil_row('fold = NULL', 'fold');
+SELECT spoil_row('fold_columns = NULL');
+SELECT spoil_row('fold_columns = ''[]''');
+SELECT spoil_row('statement = NULL', 'statement');
+-- where the tables are known, any change restores their names
+SELECT projector_create('bad', fold_columns => '{"n": "s.n + 1"}', targets => '{bad}');
+UPDATE projector.projections SET targets = '{NULL}' WHERE name = 'bad';
+SELECT projector_alter('bad', '{}');
+SELECT targets FROM projector.projections WHERE name = 'bad';
+SELECT projector_drop('bad');
+
+--
 -- One that others depend on is dropped
 --
 SELECT projector_create('bad', fold_columns => '{"n": "s.n + 1"}', targets => '{bad}', options => '{"depends_on": ["good"]}');
@@ -70,5 +130,5 @@ SELECT options FROM projector.projections;
 SET client_min_messages = warning;
 DROP EXTENSION projector CASCADE;
 DROP TABLE good, bad;
-DROP FUNCTION spoil(jsonb), append_with(jsonb);
+DROP FUNCTION spoil(jsonb), append_with(jsonb), spoil_row(text, text);
 RESET client_min_messages;

@@ -559,6 +559,34 @@ abandon_runs(const PjProjection *projection)
 					   "its database was copied while the run was active");
 }
 
+static bool
+needs_adopting(const PjProjection *projection)
+{
+	return projection->dormant || !pj_identity_is_complete(projection);
+}
+
+/* Adopt one, if it is still to be adopted.  Returns how many were dormant. */
+static int
+adopt_projection(int32 id)
+{
+	Datum		values[2] = {Int32GetDatum(id),
+	CStringGetTextDatum(pj_home())};
+	PjProjection *projection;
+
+	pj_lock_projection(id, ExclusiveLock, true);
+
+	/* it may have been changed, adopted or dropped while we waited */
+	projection = pj_projection_by_id(id);
+	if (projection == NULL || !needs_adopting(projection))
+		return 0;
+	pj_identity_adopt(projection);
+	if (!projection->dormant)
+		return 0;
+	abandon_runs(projection);
+	pj_execute(&replay_cursors, values, NULL);
+	return pj_execute(&adopt, values, NULL);
+}
+
 /* See the install script. */
 Datum
 projector_adopt(PG_FUNCTION_ARGS)
@@ -573,20 +601,8 @@ projector_adopt(PG_FUNCTION_ARGS)
 	pj_wake_at_commit();
 	pj_enter_internal(&saved);
 	for (int i = 0; i < n; i++)
-	{
-		Datum		values[2] = {Int32GetDatum(projections[i].id),
-		CStringGetTextDatum(pj_home())};
-
-		if (!projections[i].dormant && pj_identity_is_complete(&projections[i]))
-			continue;
-		pj_lock_projection(projections[i].id, ExclusiveLock, true);
-		pj_identity_adopt(&projections[i]);
-		if (!projections[i].dormant)
-			continue;
-		abandon_runs(&projections[i]);
-		adopted += pj_execute(&adopt, values, NULL);
-		pj_execute(&replay_cursors, values, NULL);
-	}
+		if (needs_adopting(&projections[i]))
+			adopted += adopt_projection(projections[i].id);
 	pj_leave_internal(&saved);
 
 	PG_RETURN_INT64(adopted);

@@ -72,6 +72,33 @@ clear_signature(bool aggregate)
 	};
 }
 
+/*
+ * The function of option "clear", qualified and quoted; there must be one for
+ * tenants, or for aggregates, or both, that the owner may call.
+ */
+char *
+pj_clear_function(const char *name, Oid owner)
+{
+	PjSignature tenant = clear_signature(false);
+	PjSignature aggregate = clear_signature(true);
+	char	   *qualified = NULL;
+
+	if (pj_function_exists(&tenant, name))
+		qualified = pj_function_name(pj_function_find(&tenant, name, owner));
+	if (pj_function_exists(&aggregate, qualified ? qualified : name))
+		qualified = pj_function_name(pj_function_find(&aggregate,
+													  qualified ? qualified :
+													  name, owner));
+	if (qualified == NULL)
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_FUNCTION),
+				errmsg("function %s(tenant_id text) of option \"clear\" does not exist",
+					   name),
+				errhint("Create a function %s(tenant_id text) RETURNS void and, if aggregates are to be rebuilt one by one, %s(tenant_id text, aggregate_id text) RETURNS void.",
+						name, name));
+	return qualified;
+}
+
 /* ---- order ---- */
 
 /* Does one table refer to another? */

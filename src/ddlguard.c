@@ -7,6 +7,8 @@
  * They are to stop mistakes, not people: projector.guard_ddl = off is for
  * whoever means it.  A projection whose target is gone stops and says so.
  * Functions can always be dropped: migrations drop them and create them again.
+ * And what was broken before a command is not held against it, or nothing could
+ * be repaired step by step.
  *
  * The guard does nothing for projections that are dormant, in a binary upgrade,
  * and in a script made by pg_dump, which with --clean drops the tables before
@@ -16,14 +18,18 @@
  */
 #include "compat.h"
 
+#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "commands/event_trigger.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "nodes/pg_list.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/memutils.h"
 #include "utils/rls.h"
 #include "utils/syscache.h"
 
@@ -35,6 +41,7 @@
 #include "subxact.h"
 #include "target.h"
 
+PG_FUNCTION_INFO_V1(projector_guard_start);
 PG_FUNCTION_INFO_V1(projector_guard_drop);
 PG_FUNCTION_INFO_V1(projector_guard_alter);
 
@@ -167,37 +174,143 @@ refuse_drop(const PjProjection *projection, const Change *change)
 					projection->name, guard_off));
 }
 
-/* A projection and the number of the target to check. */
+/* What is to be checked. */
 typedef struct Recheck
 {
 	const PjProjection *projection;
-	int			target;
+	int			target;			/* its number, or CODE */
 } Recheck;
+
+#define CODE (-1)
 
 static bool
 recheck(void *arg)
 {
 	Recheck    *what = arg;
 
-	pj_definition_recheck(what->projection, what->target);
-	return true;
+	if (what->target == CODE)
+		pj_definition_recheck_code(what->projection);
+	else
+	{
+		LockRelationOid(what->projection->target_oids[what->target],
+						AccessShareLock);
+		pj_definition_recheck_target(what->projection, what->target);
+	}
+	return false;				/* no lock is to be left over */
 }
 
-/* Can the table, as it is now, be that target, whoever owns it? */
-static void
-check_change(const PjProjection *projection, const Change *change, int target)
+/* What is wrong with a projection's target, or with its code, or NULL. */
+static ErrorData *
+find_error(const PjProjection *projection, int target)
 {
 	Recheck		what = {projection, target};
-	ErrorData  *error;
 	bool		kept;
+	ErrorData  *error = pj_subtransaction(recheck, &what, &kept);
 
-	if (projection->unreadable || !OidIsValid(pj_projection_role(projection)))
-		return;
-	error = pj_subtransaction(recheck, &what, &kept);
-	if (error == NULL)
-		return;
-	if (ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION)
+	if (error &&
+		ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION)
 		ReThrowError(error);
+	return error;
+}
+
+static bool
+can_be_judged(const PjProjection *projection)
+{
+	return is_guarded(projection) && !projection->unreadable &&
+		OidIsValid(pj_projection_role(projection));
+}
+
+/* ---- before the command ---- */
+
+/* What was wrong before the command that is being run. */
+static struct
+{
+	Oid			relid;			/* the table it alters, if that is known */
+	MemoryContext context;
+	List	   *targets;		/* ids of projections that could not use it */
+	List	   *codes;			/* ids of those whose code did not fit */
+} before;
+
+static void
+note_nothing(void)
+{
+	if (before.context == NULL)
+		before.context = AllocSetContextCreate(TopMemoryContext,
+											   "projector DDL guard",
+											   ALLOCSET_SMALL_SIZES);
+	MemoryContextReset(before.context);
+	before.relid = InvalidOid;
+	before.targets = before.codes = NIL;
+}
+
+static void
+note_id(List **ids, int32 id)
+{
+	MemoryContext caller = MemoryContextSwitchTo(before.context);
+
+	*ids = lappend_int(*ids, id);
+	MemoryContextSwitchTo(caller);
+}
+
+/* The table that a command alters; invalid if it is another sort of command. */
+static Oid
+altered_table(Node *parsetree)
+{
+	RangeVar   *name = NULL;
+
+	if (IsA(parsetree, AlterTableStmt))
+		name = ((AlterTableStmt *) parsetree)->relation;
+	else if (IsA(parsetree, RenameStmt))
+		name = ((RenameStmt *) parsetree)->relation;
+	else if (IsA(parsetree, AlterObjectSchemaStmt))
+		name = ((AlterObjectSchemaStmt *) parsetree)->relation;
+	return name ? RangeVarGetRelid(name, NoLock, true) : InvalidOid;
+}
+
+/*
+ * Note which projections could not use the table even before it is altered.
+ * The table is locked no longer than that takes: the command will want it for
+ * itself, and two of them would wait for each other.
+ */
+static void
+note_errors(Oid relid)
+{
+	PjProjection *projections;
+	int			n = pj_projections(&projections);
+
+	before.relid = relid;
+	for (int i = 0; i < n; i++)
+		for (int t = 0; can_be_judged(&projections[i]) &&
+			 t < pj_target_count(&projections[i]); t++)
+		{
+			if (projections[i].target_oids[t] != relid)
+				continue;
+			if (find_error(&projections[i], t))
+				note_id(&before.targets, projections[i].id);
+			if (find_error(&projections[i], CODE))
+				note_id(&before.codes, projections[i].id);
+		}
+}
+
+/* ---- after the command ---- */
+
+/*
+ * Has the command broken it?  Where it is not known how things were before, it
+ * has only dropped something, which is no reason for a function to be missing.
+ */
+static bool
+is_new(const ErrorData *error, const PjProjection *projection,
+	   const Change *change, const List *noted)
+{
+	if (before.relid == change->relid)
+		return !list_member_int(noted, projection->id);
+	return error->sqlerrcode != ERRCODE_UNDEFINED_FUNCTION;
+}
+
+static void
+refuse_alter(const PjProjection *projection, const Change *change,
+			 const ErrorData *error)
+{
 	ereport(ERROR,
 			errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
 			errmsg("cannot alter table %s because projection \"%s\" could not use it any more",
@@ -205,6 +318,22 @@ check_change(const PjProjection *projection, const Change *change, int target)
 			errdetail_internal("%s", error->message),
 			errhint("Change the projection with projector_alter, or drop it, first. %s",
 					guard_off));
+}
+
+/* Can the table, if it could before, still be that target? */
+static void
+check_change(const PjProjection *projection, const Change *change, int target)
+{
+	ErrorData  *error;
+
+	if (!can_be_judged(projection))
+		return;
+	error = find_error(projection, target);
+	if (error && is_new(error, projection, change, before.targets))
+		refuse_alter(projection, change, error);
+	error = find_error(projection, CODE);
+	if (error && is_new(error, projection, change, before.codes))
+		refuse_alter(projection, change, error);
 }
 
 /* Judge a change by all projections that write the table. */
@@ -229,16 +358,22 @@ judge_change(const Change *change)
 }
 
 static void
+check_called(FunctionCallInfo fcinfo)
+{
+	if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
+		ereport(ERROR,
+				errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
+				errmsg("not called as an event trigger"));
+}
+
+static void
 judge(FunctionCallInfo fcinfo, PjStatement *stmt)
 {
 	Change	   *changes;
 	int			n;
 	PjContext	saved;
 
-	if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
-		ereport(ERROR,
-				errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
-				errmsg("not called as an event trigger"));
+	check_called(fcinfo);
 	if (is_inert())
 		return;
 	pj_enter_internal(&saved);
@@ -246,6 +381,26 @@ judge(FunctionCallInfo fcinfo, PjStatement *stmt)
 	for (int i = 0; i < n; i++)
 		judge_change(&changes[i]);
 	pj_leave_internal(&saved);
+}
+
+/* See the install script. */
+Datum
+projector_guard_start(PG_FUNCTION_ARGS)
+{
+	Oid			relid;
+	PjContext	saved;
+
+	check_called(fcinfo);
+	note_nothing();
+	if (is_inert())
+		PG_RETURN_NULL();
+	relid = altered_table(((EventTriggerData *) fcinfo->context)->parsetree);
+	if (!OidIsValid(relid))
+		PG_RETURN_NULL();
+	pj_enter_internal(&saved);
+	note_errors(relid);
+	pj_leave_internal(&saved);
+	PG_RETURN_NULL();
 }
 
 /* See the install script. */

@@ -17,6 +17,7 @@
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 
+#include "clear.h"
 #include "definition.h"
 #include "reference.h"
 #include "statement.h"
@@ -129,6 +130,27 @@ check_not_shared(const PjDefinition *definition, const PjOptions *options,
 }
 
 /*
+ * Names in options mean what they mean to the caller, now.  That is kept: they
+ * are replaced by qualified ones.
+ */
+static void
+qualify_options(PjDefinition *definition, PjOptions *options, Oid owner)
+{
+	for (int i = 0; options->writes[i]; i++)
+		options->writes[i] =
+			pj_target_name(pj_guard_find_table(options->writes[i]));
+	if (options->writes[0])
+		definition->options = pj_options_set_names(definition->options,
+												   "writes", options->writes);
+	if (options->clear)
+	{
+		options->clear = pj_clear_function(options->clear, owner);
+		definition->options = pj_options_set_text(definition->options,
+												  "clear", options->clear);
+	}
+}
+
+/*
  * Option "writes" is for tables outside of all read models: what is written to
  * a target must be declared as one.
  */
@@ -141,13 +163,13 @@ check_writes(const PjDefinition *definition, const PjOptions *options,
 
 	for (int w = 0; options->writes[w]; w++)
 	{
-		Oid			relid = pj_guard_find_table(options->writes[w]);
+		Oid			relid = pj_target_by_name(options->writes[w]);
 
 		for (int i = 0; i < ntargets; i++)
 			if (definition->target_oids[i] == relid)
 				ereport(ERROR,
 						errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-						errmsg("table \"%s\" is a target, and cannot be in option \"writes\"",
+						errmsg("table %s is a target, and cannot be in option \"writes\"",
 							   options->writes[w]),
 						errhint("Leave it out of option \"writes\"."));
 		for (int i = 0; i < n; i++)
@@ -155,7 +177,7 @@ check_writes(const PjDefinition *definition, const PjOptions *options,
 				pj_target_is(&projections[i], relid))
 				ereport(ERROR,
 						errcode(ERRCODE_OBJECT_IN_USE),
-						errmsg("table \"%s\" of option \"writes\" is a target of projection \"%s\"",
+						errmsg("table %s of option \"writes\" is a target of projection \"%s\"",
 							   options->writes[w], projections[i].name),
 						errdetail("What is written to it would be lost when that projection is rebuilt."));
 	}
@@ -362,6 +384,7 @@ pj_definition_check(PjDefinition *definition, Oid owner)
 							 definition->ordering);
 	check_event_types(definition);
 	pj_options_parse(definition->options, &options);
+	qualify_options(definition, &options, owner);
 	check_on_error(definition, &options);
 	check_on_rebuild_error(definition, &options);
 	check_dependencies(definition, &options);
@@ -424,8 +447,12 @@ name_targets(const PjProjection *projection, const Oid *oids)
 	deconstruct_array(DatumGetArrayTypeP(projection->targets), TEXTOID, -1,
 					  false, TYPALIGN_INT, &names, NULL, &n);
 	for (int i = 0; i < n; i++)
-		if (OidIsValid(oids[i]))
-			names[i] = CStringGetTextDatum(pj_target_name(oids[i]));
+	{
+		char	   *name = pj_target_find_name(oids[i]);
+
+		if (name)
+			names[i] = CStringGetTextDatum(name);
+	}
 	return pj_text_array(names, n);
 }
 
@@ -459,21 +486,28 @@ pj_definition_of(const PjProjection *projection)
 }
 
 /*
- * Check again that a target of a registered projection, which has been altered,
- * can be that, and that the code fits it.  Who owns it is not asked: it may be
- * on its way to another owner, with the projection to follow.  The caller has
- * locked the table.
+ * Check again that a target of a registered projection can be that.  Who owns
+ * it is not asked: it may be on its way to another owner, with the projection
+ * to follow.  The caller has locked the table.
  */
 void
-pj_definition_recheck(const PjProjection *projection, int target)
+pj_definition_recheck_target(const PjProjection *projection, int target)
 {
 	PjDefinition definition = pj_definition_of(projection);
 	Oid			relid = definition.target_oids[target];
 
-	if (!OidIsValid(relid))
-		return;
-	pj_target_recheck(relid, pj_target_owner(relid),
-					  target_need(&definition, &projection->options, target));
+	if (OidIsValid(relid))
+		pj_target_recheck(relid, pj_target_owner(relid),
+						  target_need(&definition, &projection->options,
+									  target));
+}
+
+/* Check again that a registered projection's code fits its targets. */
+void
+pj_definition_recheck_code(const PjProjection *projection)
+{
+	PjDefinition definition = pj_definition_of(projection);
+
 	if (definition.kind->retry_code)
 		definition.kind->retry_code(&definition);
 }

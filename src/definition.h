@@ -12,7 +12,9 @@
 extern void pj_definition_check(PjDefinition *definition, Oid owner);
 extern void pj_definition_check_mode(const char *name, PjMode mode,
 									 const char *ordering);
-extern void pj_definition_recheck(const PjProjection *projection, int target);
+extern void pj_definition_recheck_target(const PjProjection *projection,
+										 int target);
+extern void pj_definition_recheck_code(const PjProjection *projection);
 extern PjDefinition pj_definition_of(const PjProjection *projection);
 extern bytea *pj_definition_now(const PjProjection *projection);
 extern bytea *pj_definition_hash(const PjDefinition *definition);

@@ -124,15 +124,23 @@ static PjStatement sweep = {
 	.expect = SPI_OK_DELETE,
 };
 
-/* A few pairs whose target has other columns now than when it was hashed. */
+/*
+ * A few pairs whose target has other columns now than when it was hashed; of
+ * projection $1, or all if it is null, and of tenant $2 likewise.
+ */
 static PjStatement select_other_layouts = {
 	.sql = "SELECT x.tenant_id, x.projection_id"
 	" FROM projector.projection_deltas x"
 	" LEFT JOIN projector.projection_digests y USING (projection_id, tenant_id)"
-	" WHERE x.digest IS NOT NULL GROUP BY x.tenant_id, x.projection_id"
+	" WHERE x.digest IS NOT NULL"
+	" AND ($1 IS NULL OR x.projection_id = $1)"
+	" AND ($2 IS NULL OR x.tenant_id = $2)"
+	" GROUP BY x.tenant_id, x.projection_id"
 	" HAVING min(x.layout) <> max(x.layout) OR bool_or(x.layout <> y.layout)"
 	" LIMIT 8",
 	.expect = SPI_OK_SELECT,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
 };
 
 static void
@@ -347,13 +355,17 @@ pj_deltas_sweep(void)
 }
 
 /*
- * Some pairs whose digest cannot be added up: their target has been altered,
- * and the digest must be found anew.
+ * Some pairs, of a projection and tenant or all if these are 0, whose digest
+ * cannot be added up: their target has been altered, and the digest must be
+ * found from the rows.
  */
 int
-pj_deltas_of_other_layouts(int32 **ids, Datum **tenants)
+pj_deltas_of_other_layouts(int32 projection_id, Datum tenant, int32 **ids,
+						   Datum **tenants)
 {
-	int			n = pj_execute(&select_other_layouts, NULL, NULL);
+	Datum		values[2] = {Int32GetDatum(projection_id), tenant};
+	char		nulls[] = {projection_id ? ' ' : 'n', tenant ? ' ' : 'n', '\0'};
+	int			n = pj_execute(&select_other_layouts, values, nulls);
 
 	*ids = palloc(sizeof(int32) * Max(n, 1));
 	for (int i = 0; i < n; i++)

@@ -12,7 +12,8 @@
 
 extern void pj_delta_add(const PjPair *pair, const PjCounts *counts,
 						 const PjDigest *digest, int64 log_seq);
-extern int	pj_deltas_of_other_layouts(int32 **ids, Datum **tenants);
+extern int	pj_deltas_of_other_layouts(int32 projection_id, Datum tenant,
+									   int32 **ids, Datum **tenants);
 extern bool pj_deltas_add_up(int32 projection_id, Datum tenant,
 							 int max_pairs);
 extern void pj_deltas_sweep(void);

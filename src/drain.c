@@ -270,7 +270,7 @@ projector_drain(PG_FUNCTION_ARGS)
 	save_pairs(drain);
 	follow_log(drain, ids, n, tenant);
 	(void) pj_deltas_add_up(name ? ids[0] : 0, tenant, MAX_PAIRS);
-	pj_models_refresh_altered();
+	pj_models_refresh_altered(name ? ids[0] : 0, tenant);
 	pj_leave_internal(&saved);
 
 	PG_RETURN_INT64(applied);

@@ -131,6 +131,13 @@ misfit(const PjSignature *signature, Oid oid)
 	return why;
 }
 
+/* Is there one of that name, and with these arguments? */
+bool
+pj_function_exists(const PjSignature *signature, const char *name)
+{
+	return OidIsValid(lookup(signature, name));
+}
+
 /* Find a function by name, and check that its owner may call it. */
 Oid
 pj_function_find(const PjSignature *signature, const char *name, Oid owner)

@@ -10,7 +10,7 @@
 /* What a function must look like. */
 typedef struct PjSignature
 {
-	const char *what;			/* "handler" or "fold" */
+	const char *what;			/* "handler", "fold" or "clear" */
 	int			nargs;
 	Oid			argtypes[2];
 	Oid			rettype;
@@ -21,6 +21,8 @@ typedef struct PjSignature
 
 extern Oid	pj_function_find(const PjSignature *signature, const char *name,
 							 Oid owner);
+extern bool pj_function_exists(const PjSignature *signature,
+							   const char *name);
 extern const char *pj_function_problem(const PjSignature *signature,
 									   const char *name, Oid owner);
 extern char *pj_function_name(Oid oid);

@@ -68,10 +68,10 @@ look_at(const PjProjection *projection, Identity *now)
 	for (int i = 0; i < now->ntargets; i++)
 	{
 		Oid			relid = pj_target_find(projection, i);
-		Datum		name = now->targets[i];
+		char	   *current = pj_target_find_name(relid);
+		Datum		name = current ? CStringGetTextDatum(current) :
+			now->targets[i];
 
-		if (OidIsValid(relid))
-			name = CStringGetTextDatum(pj_target_name(relid));
 		now->target_oids[i] = projection->resolved ?
 			projection->target_oids[i] : relid;
 		now->changed = now->changed || !pj_text_equal(name, now->targets[i]);
@@ -101,7 +101,8 @@ pj_identity_note(const PjProjection *projection)
 {
 	Identity	now;
 
-	if (projection->dormant)
+	/* what was put into the place of a name is not to be written */
+	if (projection->dormant || projection->misnamed)
 		return false;
 	look_at(projection, &now);
 	if (now.changed)
@@ -121,7 +122,7 @@ pj_identities_refresh(void)
 		PjProjection *projection = &projections[i];
 		Identity	now;
 
-		if (projection->dormant)
+		if (projection->dormant || projection->misnamed)
 			continue;
 		look_at(projection, &now);
 		if (!now.changed ||
@@ -196,6 +197,15 @@ pj_identity_adopt(const PjProjection *projection)
 {
 	Identity	now;
 
+	if (projection->misnamed)
+	{
+		ereport(WARNING,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("projection \"%s\" cannot run: %s", projection->name,
+					   projection->unreadable),
+				errhint("Name its targets with projector_alter."));
+		return;
+	}
 	look_at(projection, &now);
 	if (!OidIsValid(now.owner_oid))
 		now.owner_oid = get_role_oid(now.owner, true);

@@ -142,6 +142,16 @@ pj_lock_driver(int32 projection_id, Datum tenant, bool wait)
 	return acquire(&tag, ExclusiveLock, wait);
 }
 
+/* Give the driver lock back, if nothing has been done under it. */
+void
+pj_unlock_driver(int32 projection_id, Datum tenant)
+{
+	LOCKTAG		tag;
+
+	set_pair_tag(&tag, projection_id, tenant, CLASS_DRIVER);
+	LockRelease(&tag, ExclusiveLock, false);
+}
+
 /* Is nobody else at work on the pair, because we have the locks for it? */
 bool
 pj_driver_is_locked(int32 projection_id, Datum tenant)

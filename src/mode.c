@@ -94,16 +94,15 @@ static PjStatement resume_tenant = {
 	.argtypes = {INT4OID, TEXTOID},
 };
 
-/* One more than are told. */
 #define MAX_TOLD_TENANTS 10
 
 static PjStatement select_paused = {
 	.sql = "SELECT tenant_id FROM projector.projection_cursors"
 	" WHERE projection_id = $1 AND paused_by IS NOT NULL"
-	" ORDER BY tenant_id LIMIT 11",
+	" ORDER BY tenant_id LIMIT $2",
 	.expect = SPI_OK_SELECT,
-	.nargs = 1,
-	.argtypes = {INT4OID},
+	.nargs = 2,
+	.argtypes = {INT4OID, INT4OID},
 };
 
 /* ---- mode ---- */
@@ -262,7 +261,8 @@ projector_pause(PG_FUNCTION_ARGS)
 static void
 tell_paused_tenants(const PjProjection *projection)
 {
-	Datum		values[1] = {Int32GetDatum(projection->id)};
+	Datum		values[2] = {Int32GetDatum(projection->id),
+	Int32GetDatum(MAX_TOLD_TENANTS + 1)};	/* is there one that is not told? */
 	Datum	   *tenants;
 	StringInfoData list;
 	int			n;

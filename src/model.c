@@ -59,24 +59,40 @@ pj_model_refresh(const PjProjection *projection, Datum tenant, int64 log_seq)
 }
 
 /*
+ * Have a pair to ourselves, if nobody works on it.  If that fails no lock is
+ * left that others would wait for: it is kept to the end of the transaction.
+ */
+static bool
+lock_alone(int32 projection_id, Datum tenant)
+{
+	if (!pj_lock_projection(projection_id, ShareLock, false) ||
+		!pj_lock_driver(projection_id, tenant, false))
+		return false;
+	if (pj_lock_pair(projection_id, tenant, ExclusiveLock, false))
+		return true;
+	pj_unlock_driver(projection_id, tenant);
+	return false;
+}
+
+/*
  * Find the digests of pairs from the rows whose target has been altered since
- * something was noted.  A pair that somebody else works on is left for later.
+ * something was noted: of a projection and tenant, or all if these are 0.  A
+ * pair that somebody else works on is left for later.
  */
 void
-pj_models_refresh_altered(void)
+pj_models_refresh_altered(int32 projection_id, Datum tenant)
 {
 	int32	   *ids;
 	Datum	   *tenants;
-	int			n = pj_deltas_of_other_layouts(&ids, &tenants);
+	int			n = pj_deltas_of_other_layouts(projection_id, tenant, &ids,
+											   &tenants);
 
 	for (int i = 0; i < n; i++)
 	{
 		PjProjection *projection;
 		PjPair		pair;
 
-		if (!pj_lock_projection(ids[i], ShareLock, false) ||
-			!pj_lock_pair(ids[i], tenants[i], ExclusiveLock, false) ||
-			!pj_lock_driver(ids[i], tenants[i], false))
+		if (!lock_alone(ids[i], tenants[i]))
 			continue;
 		projection = pj_projection_by_id(ids[i]);
 		if (projection == NULL || projection->dormant ||

@@ -15,6 +15,6 @@ extern void pj_model_digest(const PjProjection *projection, Datum tenant,
 							Snapshot snapshot, PjDigest *digest);
 extern void pj_model_refresh(const PjProjection *projection, Datum tenant,
 							 int64 log_seq);
-extern void pj_models_refresh_altered(void);
+extern void pj_models_refresh_altered(int32 projection_id, Datum tenant);
 
 #endif							/* PJ_MODEL_H */

@@ -9,8 +9,10 @@
  */
 #include "compat.h"
 
+#include "catalog/pg_type.h"
 #include "datatype/timestamp.h"
 #include "lib/stringinfo.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/datetime.h"
 #include "utils/fmgrprotos.h"
@@ -391,4 +393,56 @@ pj_options_read(Jsonb *json, PjOptions *options)
 
 	read_options(json, options, &wrong);
 	return wrong.message;
+}
+
+/* ---- names in options ---- */
+
+static Jsonb *
+replace_option(Jsonb *json, const char *option, JsonbValue *value)
+{
+	Datum		name = CStringGetTextDatum(option);
+	ArrayType  *path = construct_array(&name, 1, TEXTOID, -1, false,
+									   TYPALIGN_INT);
+
+	return DatumGetJsonbP(DirectFunctionCall4(jsonb_set,
+											  JsonbPGetDatum(json),
+											  PointerGetDatum(path),
+											  JsonbPGetDatum(JsonbValueToJsonb(value)),
+											  BoolGetDatum(false)));
+}
+
+static JsonbValue
+string_value(const char *string)
+{
+	return (JsonbValue)
+	{
+		.type = jbvString,
+			.val.string = {strlen(string), (char *) string},
+	};
+}
+
+/* Options with another text in one that is there. */
+Jsonb *
+pj_options_set_text(Jsonb *json, const char *option, const char *text)
+{
+	JsonbValue	value = string_value(text);
+
+	return replace_option(json, option, &value);
+}
+
+/* The same with other names. */
+Jsonb *
+pj_options_set_names(Jsonb *json, const char *option, const char **names)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
+	for (int i = 0; names[i]; i++)
+	{
+		JsonbValue	value = string_value(names[i]);
+
+		pushJsonbValue(&state, WJB_ELEM, &value);
+	}
+	return replace_option(json, option,
+						  pushJsonbValue(&state, WJB_END_ARRAY, NULL));
 }

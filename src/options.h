@@ -31,6 +31,10 @@ typedef struct PjOptions
 } PjOptions;
 
 extern void pj_options_parse(Jsonb *json, PjOptions *options);
+extern Jsonb *pj_options_set_text(Jsonb *json, const char *option,
+								  const char *text);
+extern Jsonb *pj_options_set_names(Jsonb *json, const char *option,
+								   const char **names);
 extern const char *pj_options_read(Jsonb *json, PjOptions *options);
 extern bool pj_json_member(Jsonb *json, const char *name, JsonbValue *value);
 extern const char *pj_choose(const char *value, const char *const *choices,

@@ -33,6 +33,7 @@ typedef struct KeptProblem
 	int32		id;				/* hash key */
 	uint64		version;		/* of the registry's row */
 	uint64		generation;		/* of functions and roles */
+	uint64		seen;			/* in the registry of this generation */
 	bool		changed;		/* a target has, or nothing is known yet */
 	MemoryContext context;		/* of what follows */
 	int			ntargets;
@@ -59,17 +60,31 @@ relation_changed(Datum arg, Oid relid)
 	}
 }
 
-/* Forget projections that have been dropped; "id" is new. */
+/* Forget projections that have been dropped, once per state of the registry. */
 static void
-sweep(int32 id)
+sweep(KeptProblem *fresh)
 {
+	static uint64 swept = 0;
 	HASH_SEQ_STATUS status;
+	PjProjection *projections;
+	int			n = pj_projections(&projections);
+	uint64		generation = pj_projections_generation();
 	KeptProblem *kept;
 
+	if (swept == generation)
+		return;
+	swept = generation;
+	fresh->seen = generation;
+	for (int i = 0; i < n; i++)
+	{
+		kept = hash_search(kept_problems, &projections[i].id, HASH_FIND, NULL);
+		if (kept)
+			kept->seen = generation;
+	}
 	hash_seq_init(&status, kept_problems);
 	while ((kept = hash_seq_search(&status)) != NULL)
 	{
-		if (kept->id == id || !pj_kind_is_gone(kept->id))
+		if (kept->seen == generation)
 			continue;
 		if (kept->context)
 			MemoryContextDelete(kept->context);
@@ -99,7 +114,7 @@ find_kept(int32 id)
 		memset((char *) kept + sizeof(int32), 0,
 			   sizeof(KeptProblem) - sizeof(int32));
 		kept->changed = true;
-		sweep(id);
+		sweep(kept);
 	}
 	return kept;
 }
@@ -112,22 +127,22 @@ find_target_problem(const PjProjection *projection, Oid owner)
 	for (int i = 0; i < pj_target_count(projection); i++)
 	{
 		Oid			relid = pj_target_find(projection, i);
+		const char *name = pj_target_find_name(relid);
 
-		if (!OidIsValid(relid))
+		if (name == NULL)
 			return psprintf(OidIsValid(pj_target_by_name(pj_target_noted_name(projection, i))) ?
 							"target table %s was dropped, and another table has its name: name it with projector_alter, then rebuild" :
 							"target table %s does not exist",
 							pj_target_noted_name(projection, i));
 		if (!pg_class_ownercheck(relid, owner))
 			return psprintf("its owner \"%s\" does not own target table %s",
-							GetUserNameFromId(owner, false),
-							pj_target_name(relid));
+							GetUserNameFromId(owner, false), name);
 		if (get_rel_persistence(relid) != RELPERSISTENCE_PERMANENT)
 			return psprintf("target table %s is unlogged, and would be empty after a crash",
-							pj_target_name(relid));
+							name);
 		if (!pj_is_fold(projection->kind) && !pj_guard_is_on(relid))
 			return psprintf("trigger projector_guard of target table %s is missing or disabled: projector_alter('%s', '{}') restores it",
-							pj_target_name(relid), projection->name);
+							name, projection->name);
 	}
 	return NULL;
 }
@@ -173,7 +188,12 @@ refresh(KeptProblem *kept, const PjProjection *projection)
 	kept->targets = targets;
 	kept->ntargets = n;
 
-	/* what changes while we ask is asked again next time */
+	/*
+	 * What changes while we ask is asked again next time, and so is what
+	 * raises an error.
+	 */
+	kept->problem = NULL;
+	kept->version = 0;
 	kept->changed = false;
 	problem = find_problem(projection);
 	kept->problem = problem;

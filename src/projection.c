@@ -22,7 +22,9 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
+#include "utils/fmgrprotos.h"
 #include "utils/inval.h"
+#include "utils/jsonb.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -185,6 +187,79 @@ read_event_types(PjProjection *p, Datum column)
 		}
 }
 
+/*
+ * A name, qualified and quoted.  One that cannot be read becomes a name that can
+ * be, and that nothing has, because it is not qualified.
+ */
+static const char *
+read_name(PjProjection *p, const char *name, const char *column)
+{
+	if (name == NULL)
+		p->unreadable = psprintf(strcmp(column, "targets") == 0 ?
+								 "%s contains null" : "%s is null", column);
+	else if (!pj_name_is_readable(name))
+		p->unreadable = psprintf("invalid name in %s: \"%s\"", column, name);
+	else
+		return name;
+	return quote_identifier(name ? name : "null");
+}
+
+/* Exactly the one of the four that the kind says. */
+static void
+read_code(PjProjection *p, const char *handler, const char *fold,
+		  Jsonb *fold_columns, const char *statement)
+{
+	if (strcmp(p->kind, "handler") == 0)
+		p->handler = read_name(p, handler, "handler");
+	else if (strcmp(p->kind, "fold") == 0)
+		p->fold = read_name(p, fold, "fold");
+	else if (strcmp(p->kind, "fold_columns") == 0)
+	{
+		if (fold_columns == NULL || !JB_ROOT_IS_OBJECT(fold_columns))
+			p->unreadable = "fold_columns is not a JSON object";
+		p->fold_columns = p->unreadable == NULL ? fold_columns :
+			DatumGetJsonbP(DirectFunctionCall1(jsonb_in,
+											   CStringGetDatum("{}")));
+	}
+	else
+	{
+		if (statement == NULL)
+			p->unreadable = "statement is null";
+		p->statement = statement ? statement : "";
+	}
+}
+
+/* As many names as there are, each of which can be read. */
+static void
+read_targets(PjProjection *p, Datum column)
+{
+	ArrayType  *array = DatumGetArrayTypePCopy(column);
+	const char *before = p->unreadable;
+	Datum	   *names;
+	bool	   *nulls;
+	int			n;
+
+	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &names, &nulls,
+					  &n);
+	if (ARR_NDIM(array) > 1)
+		p->unreadable = "targets has more than one dimension";
+	for (int i = 0; i < n; i++)
+		names[i] = CStringGetTextDatum(read_name(p, nulls[i] ? NULL :
+												 TextDatumGetCString(names[i]),
+												 "targets"));
+	if (pj_is_fold(p->kind) && n != 1)
+		p->unreadable = "targets of a fold is not one table";
+	if (pj_is_fold(p->kind) && n == 0)
+	{
+		Datum		none = CStringGetTextDatum("\"null\"");
+
+		p->targets = pj_text_array(&none, 1);	/* code counts on it */
+	}
+	else
+		p->targets = pj_text_array(names, n);
+	p->misnamed = p->unreadable != before;
+}
+
 /* What may be wrong in a row that was written by hand, or by a later version. */
 static void
 read_choices(PjProjection *p, const char *mode)
@@ -201,6 +276,12 @@ read_choices(PjProjection *p, const char *mode)
 	problem = pj_options_read(p->options_json, &p->options);
 	if (problem)
 		p->unreadable = problem;
+	for (i = 0; p->options.writes[i]; i++)
+		p->options.writes[i] = read_name(p, p->options.writes[i],
+										 "option \"writes\"");
+	if (p->options.clear)
+		p->options.clear = read_name(p, p->options.clear,
+									 "option \"clear\"");
 }
 
 /*
@@ -212,17 +293,18 @@ read_oids(PjProjection *p, Datum owner, Datum targets, Oid resolved_in)
 {
 	ArrayType  *array = DatumGetArrayTypePCopy(targets);
 	Datum	   *oids;
+	bool	   *nulls;
 	int			n;
 
 	p->resolved = !p->dormant && resolved_in == registry.relid;
 	if (!p->resolved)
 		return;
 	deconstruct_array(array, OIDOID, sizeof(Oid), true, TYPALIGN_INT, &oids,
-					  NULL, &n);
+					  &nulls, &n);
 	p->owner_oid = DatumGetObjectId(owner);
 	p->target_oids = palloc0(sizeof(Oid) * (pj_target_count(p) + 1));
 	for (int i = 0; i < Min(n, pj_target_count(p)); i++)
-		p->target_oids[i] = DatumGetObjectId(oids[i]);
+		p->target_oids[i] = nulls[i] ? InvalidOid : DatumGetObjectId(oids[i]);
 }
 
 static void
@@ -242,13 +324,12 @@ read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
 	p->name = text_column(Anum_name);
 	p->owner = text_column(Anum_owner);
 	p->kind = text_column(Anum_kind);
-	p->handler = text_column(Anum_handler);
-	p->fold = text_column(Anum_fold);
-	if (!nulls[Anum_fold_columns - 1])
-		p->fold_columns = DatumGetJsonbPCopy(columns[Anum_fold_columns - 1]);
-	p->statement = text_column(Anum_statement);
+	read_code(p, text_column(Anum_handler), text_column(Anum_fold),
+			  nulls[Anum_fold_columns - 1] ? NULL :
+			  DatumGetJsonbPCopy(columns[Anum_fold_columns - 1]),
+			  text_column(Anum_statement));
 	p->key = text_column(Anum_key);
-	p->targets = PointerGetDatum(DatumGetArrayTypePCopy(columns[Anum_targets - 1]));
+	read_targets(p, columns[Anum_targets - 1]);
 	if (!nulls[Anum_event_types - 1])
 		read_event_types(p, columns[Anum_event_types - 1]);
 	p->ordering = text_column(Anum_ordering);

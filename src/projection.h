@@ -62,6 +62,7 @@ typedef struct PjProjection
 	uint64		version;		/* of that row: another one after each change */
 	bool		dormant;		/* it lives in another database */
 	const char *unreadable;		/* what is wrong with the row, or NULL */
+	bool		misnamed;		/* what is wrong are the targets' names */
 	const char *search_path;
 	Jsonb	   *settings_json;
 	PjSetting  *settings;		/* the same, taken apart */

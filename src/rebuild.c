@@ -135,12 +135,12 @@ rebuild_tenant(PjProjection *projection, Datum tenant)
 				upto;
 
 	look_at_pair(&pair, projection, tenant);
+	pj_tenant_require(&pair);	/* with rows alone: they are about to go */
 	tail = settled_tail(&pair);
 	upto = projection->log_ordered ? tail : PG_INT64_MAX;
 	pj_outbox_clear_upto(projection->id, tenant, upto);
 	pj_failure_rebuilt(projection, tenant, 0, upto);
-	if (pj_clear(projection, tenant, 0) == 0)
-		pj_tenant_refuse(&pair, 0);
+	(void) pj_clear(projection, tenant, 0);
 	pj_offsets_delete(projection->id, tenant, 0);
 
 	/* all is replayed, whatever state the pair was in */
@@ -169,6 +169,7 @@ pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
 				errdetail("It is applied in the order of the log, in which other aggregates' events come between."),
 				errhint("Rebuild the tenant."));
 	look_at_pair(&pair, projection, tenant);
+	pj_tenant_require(&pair);
 	pj_outbox_clear(projection->id, tenant, aggregate);
 	pj_failure_rebuilt(projection, tenant, aggregate, PG_INT64_MAX);
 	if (pj_clear(projection, tenant, aggregate) == 0)

@@ -12,7 +12,6 @@
 #include "compat.h"
 
 #include "access/table.h"
-#include "catalog/namespace.h"
 #include "catalog/partition.h"
 #include "catalog/pg_inherits.h"
 #include "utils/builtins.h"
@@ -50,9 +49,7 @@ is_written(Oid relid, const char **writes)
 {
 	for (int i = 0; writes[i]; i++)
 	{
-		RangeVar   *name = makeRangeVarFromNameList(pj_parse_name(writes[i],
-																  "table"));
-		Oid			written = RangeVarGetRelid(name, NoLock, true);
+		Oid			written = pj_target_by_name(writes[i]);
 
 		if (OidIsValid(written) && root_of(written) == relid)
 			return true;
@@ -98,8 +95,7 @@ check_table(Oid relid, const List *roots, const char *projection,
 
 /*
  * Refuse targets whose rows, when deleted, change rows of tables that are
- * neither targets nor named in "writes", whose names are looked up in the
- * current search_path.
+ * neither targets nor named in "writes", with qualified names.
  */
 void
 pj_references_check(const List *targets, const char *projection,

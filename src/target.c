@@ -244,6 +244,16 @@ check_table(Relation rel, Oid owner, PjTargetNeed need)
 		check_fold(rel, need == PJ_NEEDS_LOG_FOLD);
 }
 
+/* Can a name in the registry be read: is it "name" or "schema.name"? */
+bool
+pj_name_is_readable(const char *name)
+{
+	List	   *parts;
+
+	return SplitIdentifierString(pstrdup(name), '.', &parts) &&
+		parts != NIL && list_length(parts) <= 2;
+}
+
 /* Take a name apart that may be qualified and quoted. */
 List *
 pj_parse_name(const char *name, const char *what)
@@ -382,12 +392,40 @@ pj_target_oid(const PjProjection *projection, int i)
 	return relid;
 }
 
-/* A table's name, qualified and quoted. */
+/*
+ * A table's name, qualified and quoted; NULL if it is gone.  It need not be
+ * locked, so that it may go at any time, and its schema with it.
+ */
+char *
+pj_target_find_name(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Form_pg_class table;
+	char	   *schema,
+			   *name = NULL;
+
+	if (!HeapTupleIsValid(tuple))
+		return NULL;
+	table = (Form_pg_class) GETSTRUCT(tuple);
+	schema = get_namespace_name(table->relnamespace);
+	if (schema)
+		name = quote_qualified_identifier(schema, NameStr(table->relname));
+	ReleaseSysCache(tuple);
+	return name;
+}
+
+/* The same; an error if it is gone. */
 char *
 pj_target_name(Oid relid)
 {
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
-									  get_rel_name(relid));
+	char	   *name = pj_target_find_name(relid);
+
+	if (name == NULL)
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_TABLE),
+				errmsg("target table with OID %u has just been dropped",
+					   relid));
+	return name;
 }
 
 /*

@@ -11,6 +11,7 @@
 
 #include "projection.h"
 
+extern bool pj_name_is_readable(const char *name);
 extern List *pj_parse_name(const char *name, const char *what);
 /* What is asked of a target besides a column tenant_id. */
 typedef enum PjTargetNeed
@@ -26,6 +27,7 @@ extern void pj_target_recheck(Oid relid, Oid owner, PjTargetNeed need);
 extern Oid	pj_target_by_name(const char *name);
 extern Oid	pj_target_find(const PjProjection *projection, int i);
 extern Oid	pj_target_oid(const PjProjection *projection, int i);
+extern char *pj_target_find_name(Oid relid);
 extern char *pj_target_name(Oid relid);
 extern Oid	pj_target_owner(Oid relid);
 extern char *pj_target_noted_name(const PjProjection *projection, int i);

@@ -239,9 +239,7 @@ static bool
 is_declared(const char **names, Oid relid)
 {
 	for (int i = 0; names[i]; i++)
-		if (RangeVarGetRelid(makeRangeVarFromNameList(pj_parse_name(names[i],
-																	"table")),
-							 NoLock, true) == relid)
+		if (pj_target_by_name(names[i]) == relid)
 			return true;
 	return false;
 }
@@ -308,7 +306,10 @@ pj_user_code_init(PjUserCode *code, const PjProjection *projection,
 
 /* ---- option "writes" ---- */
 
-/* A table that option "writes" names; an error if there is none. */
+/*
+ * A table that option "writes" is to name, as the caller understands it; an
+ * error if there is none.
+ */
 Oid
 pj_guard_find_table(const char *name)
 {
@@ -330,7 +331,7 @@ pj_guard_report_writes(const PjProjection *projection)
 {
 	for (int i = 0; projection->options.writes[i]; i++)
 		ereport(NOTICE,
-				errmsg("table \"%s\" is written by projection \"%s\", but is not covered",
+				errmsg("table %s is written by projection \"%s\", but is not covered",
 					   projection->options.writes[i], projection->name),
 				errdetail("Option \"writes\" names it: it is neither cleared nor compared."));
 }

@@ -682,7 +682,7 @@ do_chores(void)
 		work.rescan = true;
 	pj_runs_settle();
 	work.adding_up = true;
-	pj_models_refresh_altered();
+	pj_models_refresh_altered(0, 0);
 	if (TimestampDifferenceExceeds(work.swept_at, now, SWEEP_MS))
 	{
 		work.swept_at = now;

@@ -1,11 +1,19 @@
 -- Refuse to drop a live projection's target or a column it uses, and to alter
 -- a target into what no target can be.  Switched off by projector.guard_ddl.
 -- Tables: projections (read).
+CREATE FUNCTION projector.guard_start() RETURNS event_trigger
+LANGUAGE C AS 'MODULE_PATHNAME', 'projector_guard_start';
 CREATE FUNCTION projector.guard_drop() RETURNS event_trigger
 LANGUAGE C AS 'MODULE_PATHNAME', 'projector_guard_drop';
 CREATE FUNCTION projector.guard_alter() RETURNS event_trigger
 LANGUAGE C AS 'MODULE_PATHNAME', 'projector_guard_alter';
 
+-- What is broken before a command is not held against it.
+CREATE EVENT TRIGGER projector_guard_start ON ddl_command_start
+    WHEN TAG IN ('DROP TABLE', 'ALTER TABLE', 'DROP SCHEMA', 'DROP OWNED',
+                 'DROP TYPE', 'DROP DOMAIN', 'DROP COLLATION', 'DROP EXTENSION',
+                 'ALTER TYPE')
+    EXECUTE FUNCTION projector.guard_start();
 CREATE EVENT TRIGGER projector_guard_drop ON sql_drop
     WHEN TAG IN ('DROP TABLE', 'ALTER TABLE', 'DROP SCHEMA', 'DROP OWNED',
                  'DROP TYPE', 'DROP DOMAIN', 'DROP COLLATION', 'DROP EXTENSION',

@@ -100,7 +100,7 @@ sql(q{SELECT projector_worker_start(); SELECT projector_append('acme', 'a', 'E',
 comes_true("(SELECT n FROM pile) = 23 AND (SELECT count(*) FROM notes) = 23", 'and go on with the new tables');
 comes_true(q{bool_and(resolved_in = 'projector.projections'::regclass AND target_oids[1] = targets[1]::regclass) FROM projector.projections}, 'whose oids are noted');
 
-is(sql(q{SELECT count(*) FROM pg_event_trigger e JOIN pg_depend d ON d.objid = e.oid AND d.classid = 'pg_event_trigger'::regclass AND d.deptype = 'e' WHERE evtname LIKE 'projector_guard%'}), '2',
+is(sql(q{SELECT count(*) FROM pg_event_trigger e JOIN pg_depend d ON d.objid = e.oid AND d.classid = 'pg_event_trigger'::regclass AND d.deptype = 'e' WHERE evtname LIKE 'projector_guard%'}), '3',
 	'the guard is back, as part of the extension');
 my ($code, $refusal) = (0, '');
 $code = $node->psql('postgres', 'DROP TABLE pile', stderr => \$refusal);
