@@ -175,12 +175,21 @@ pj_caution_idle(int32 projection_id, Datum tenant)
 	trust(find_pair(projection_id, tenant, true), projection_id, tenant);
 }
 
-/* The pair that is worked on, in memory that lasts, or 0. */
+/*
+ * The pair that is worked on.  Its name must last until the worker ends, which
+ * is longer than the round it belongs to.
+ */
 void
 pj_caution_blame(int32 projection_id, Datum tenant)
 {
+	MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
+	Datum		copy = PointerGetDatum(DatumGetTextPCopy(tenant));
+
+	MemoryContextSwitchTo(caller);
+	if (caution.tenant)
+		pfree(DatumGetPointer(caution.tenant));
 	caution.projection_id = projection_id;
-	caution.tenant = tenant;
+	caution.tenant = copy;
 }
 
 /* ---- marks ---- */

@@ -45,7 +45,7 @@ static PjStatement claim = {
 	.argtypes = {INT4OID, TEXTOID, INT4OID, TIMESTAMPTZOID, INT8OID, INT8OID},
 };
 
-/* The row of an event in the log is found by its position there … */
+/* The row of an event in the log is found by its position there ... */
 static PjStatement claim_at = {
 	.sql = "SELECT" ITEM_COLUMNS
 	"FROM projector.apply_outbox WHERE projection_id = $1 AND log_seq = $2"
@@ -56,7 +56,7 @@ static PjStatement claim_at = {
 	.argtypes = {INT4OID, INT8OID, TEXTOID, TEXTOID, INT8OID},
 };
 
-/* … and that of a missing event, which has failed, by its aggregate. */
+/* ... and that of a missing event, which has failed, by its aggregate. */
 static PjStatement claim_blocked = {
 	.sql = "SELECT" ITEM_COLUMNS
 	"FROM projector.apply_outbox WHERE projection_id = $1"

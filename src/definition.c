@@ -211,13 +211,13 @@ check_targets(PjDefinition *definition, const PjOptions *options, Oid owner)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("option \"checkpoint\" needs a target"),
-				errhint("Name the table whose rows the handler stamps: targets => '{…}'."));
+				errhint("Name the table whose rows the handler stamps: targets => '{...}'."));
 	if (n != 1 && is_fold(definition))
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("a fold has exactly one target"),
 				errdetail("%d were given.", n),
-				errhint("Name the table whose rows it makes: targets => '{…}'."));
+				errhint("Name the table whose rows it makes: targets => '{...}'."));
 	definition->target_oids = palloc(sizeof(Oid) * Max(n, 1));
 	for (int i = 0; i < n; i++)
 	{

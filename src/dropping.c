@@ -6,7 +6,7 @@
  * own, while workers hold locks on some and ask for others: one of the two
  * would be killed as part of a deadlock.  So before it begins, an event trigger
  * ends the workers of this database and keeps others from being started until
- * the transaction has ended.
+ * the transaction, or the part of it that did so, has ended.
  */
 #include "compat.h"
 
@@ -16,11 +16,13 @@
 #include "access/xact.h"
 #include "catalog/pg_extension.h"
 #include "commands/event_trigger.h"
+#include "commands/user.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "pgstat.h"
 #include "storage/latch.h"
+#include "utils/acl.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -32,83 +34,123 @@ PG_FUNCTION_INFO_V1(projector_before_drop_extension);
 /* How often to look whether the workers are gone. */
 #define POLL_MS	10
 
-static bool forbidden = false;	/* by this transaction */
+/* The subtransaction that has forbidden workers to run, if one has. */
+static SubTransactionId forbidden_by = InvalidSubTransactionId;
 
 /* Workers may run again, if there is something for them to run for. */
 static void
-at_end(XactEvent event, void *arg)
+allow_again(void)
 {
-	if (!forbidden || (event != XACT_EVENT_COMMIT &&
-					   event != XACT_EVENT_ABORT &&
-					   event != XACT_EVENT_PREPARE))
-		return;
-	forbidden = false;
+	forbidden_by = InvalidSubTransactionId;
 	pj_allow_workers(MyDatabaseId);
 	pj_wake_launcher(MyDatabaseId);
 }
 
-/* Is the extension among the names? */
-static bool
-names_extension(const List *names)
+static void
+at_end(XactEvent event, void *arg)
 {
-	ListCell   *cell;
-
-	foreach(cell, names)
-		if (strcmp(strVal(lfirst(cell)), "projector") == 0)
-			return true;
-	return false;
+	if (forbidden_by != InvalidSubTransactionId &&
+		(event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT ||
+		 event == XACT_EVENT_PREPARE))
+		allow_again();
 }
 
-/* The name of the schema that the extension was created in. */
-static char *
-extension_schema(void)
+/* What was refused, or taken back, ends here and not with the transaction. */
+static void
+at_subtransaction_end(SubXactEvent event, SubTransactionId mine,
+					  SubTransactionId parent, void *arg)
+{
+	if (forbidden_by != mine)
+		return;
+	if (event == SUBXACT_EVENT_COMMIT_SUB)
+		forbidden_by = parent;
+	else if (event == SUBXACT_EVENT_ABORT_SUB)
+		allow_again();
+}
+
+/* ---- which statements ---- */
+
+/* The extension's row in the catalog; false if there is none. */
+static bool
+find_extension(FormData_pg_extension *extension)
 {
 	Relation	rel = table_open(ExtensionRelationId, AccessShareLock);
-	char	   *schema = NULL;
 	ScanKeyData key;
 	SysScanDesc scan;
 	HeapTuple	tuple;
+	bool		found;
 
 	ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber,
 				F_NAMEEQ, CStringGetDatum("projector"));
 	scan = systable_beginscan(rel, ExtensionNameIndexId, true, NULL, 1, &key);
 	tuple = systable_getnext(scan);
-	if (HeapTupleIsValid(tuple))
-		schema = get_namespace_name(((Form_pg_extension)
-									 GETSTRUCT(tuple))->extnamespace);
+	found = HeapTupleIsValid(tuple);
+	if (found)
+		memcpy(extension, GETSTRUCT(tuple),
+			   offsetof(FormData_pg_extension, extrelocatable) + sizeof(bool));
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
-	return schema;
+	return found;
 }
 
-/* Is the schema that the extension was created in among the names? */
 static bool
-names_its_schema(const List *names)
+is_among(const char *name, const List *names)
 {
-	char	   *schema = extension_schema();
 	ListCell   *cell;
 
 	foreach(cell, names)
-		if (schema && strcmp(strVal(lfirst(cell)), schema) == 0)
+		if (name && strcmp(strVal(lfirst(cell)), name) == 0)
 			return true;
 	return false;
 }
 
-/* May the statement drop the extension? */
+/* DROP OWNED: the extension, or the schema that it was created in. */
+static bool
+may_drop_owned(const DropOwnedStmt *drop,
+			   const FormData_pg_extension *extension)
+{
+	List	   *roles = roleSpecsToIds(drop->roles);
+	bool		owner = false;
+	ListCell   *cell;
+
+	foreach(cell, roles)
+	{
+		if (!has_privs_of_role(GetUserId(), lfirst_oid(cell)))
+			return false;
+		owner = owner || lfirst_oid(cell) == extension->extowner ||
+			(drop->behavior == DROP_CASCADE &&
+			 pg_namespace_ownercheck(extension->extnamespace,
+									 lfirst_oid(cell)));
+	}
+	return owner;
+}
+
+/*
+ * May the statement drop the extension?  We are asked before it is checked
+ * whether the user may do so, and anybody can write such a statement: one that
+ * will be refused must not end the workers.
+ */
 static bool
 may_drop(Node *statement)
 {
 	DropStmt   *drop = (DropStmt *) statement;
+	FormData_pg_extension extension;
 
-	if (IsA(statement, DropOwnedStmt))
-		return true;
-	if (!IsA(statement, DropStmt))
+	if (!(IsA(statement, DropOwnedStmt) || IsA(statement, DropStmt)) ||
+		!find_extension(&extension))
 		return false;
+	if (IsA(statement, DropOwnedStmt))
+		return may_drop_owned((DropOwnedStmt *) statement, &extension);
 	if (drop->removeType == OBJECT_EXTENSION)
-		return names_extension(drop->objects);
+		return is_among("projector", drop->objects) &&
+			pg_extension_ownercheck(extension.oid, GetUserId());
 	return drop->removeType == OBJECT_SCHEMA &&
-		drop->behavior == DROP_CASCADE && names_its_schema(drop->objects);
+		drop->behavior == DROP_CASCADE &&
+		is_among(get_namespace_name(extension.extnamespace), drop->objects) &&
+		pg_namespace_ownercheck(extension.extnamespace, GetUserId());
 }
+
+/* ---- ending workers ---- */
 
 /* End the workers, and wait until they are gone. */
 static void
@@ -144,9 +186,13 @@ projector_before_drop_extension(PG_FUNCTION_ARGS)
 		pj_slot_count(MyDatabaseId, &serving) == 0)
 		PG_RETURN_NULL();
 	if (!registered)
+	{
 		RegisterXactCallback(at_end, NULL);
+		RegisterSubXactCallback(at_subtransaction_end, NULL);
+	}
 	registered = true;
-	forbidden = pj_forbid_workers(MyDatabaseId) || forbidden;
+	if (pj_forbid_workers(MyDatabaseId))
+		forbidden_by = GetCurrentSubTransactionId();
 	end_workers();
 	PG_RETURN_NULL();
 }

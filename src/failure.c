@@ -103,7 +103,7 @@ static PjStatement select_skipped = {
 	.argtypes = {INT4OID, INT8ARRAYOID},
 };
 
-/* An open failure becomes a skipped one … */
+/* An open failure becomes a skipped one ... */
 static PjStatement skip_failed = {
 	.sql = "UPDATE projector.projection_failures"
 	" SET resolved_at = clock_timestamp(), resolution = 'skipped',"
@@ -115,7 +115,7 @@ static PjStatement skip_failed = {
 	.argtypes = {INT4OID, INT8OID, TEXTOID, TEXTOID},
 };
 
-/* … and where there is none, one is made. */
+/* ... and where there is none, one is made. */
 static PjStatement skip_new = {
 	.sql = "INSERT INTO projector.projection_failures (projection_id,"
 	" tenant_id, aggregate_id, sequence_number, log_seq, event_id, event_type,"

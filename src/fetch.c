@@ -25,11 +25,14 @@
 #include "fetch.h"
 
 static PjTable *tables = NULL;
+static Oid	looking_up = InvalidOid;	/* a table whose index is not known yet */
 
 /* Relation cache callback: forget the oid of a table that may be gone. */
 static void
 table_changed(Datum arg, Oid relid)
 {
+	if (relid == InvalidOid || relid == looking_up)
+		looking_up = InvalidOid;
 	for (PjTable *table = tables; table; table = table->next)
 		if (relid == InvalidOid || relid == table->relid)
 			table->relid = InvalidOid;
@@ -49,6 +52,25 @@ lookup_relation(const char *name)
 	return relid;
 }
 
+/*
+ * Find a table and its index.  While the index is looked up we may hear that
+ * the table has changed: then it may have another one by now.
+ */
+static void
+look_up(PjTable *table)
+{
+	Oid			indexid = InvalidOid;
+
+	do
+	{
+		looking_up = lookup_relation(table->name);
+		if (table->index_name)
+			indexid = lookup_relation(table->index_name);
+	} while (!OidIsValid(looking_up));
+	table->indexid = indexid;
+	table->relid = looking_up;
+}
+
 /* The oid of a table, and with it that of its primary key. */
 Oid
 pj_relid(PjTable *table)
@@ -62,11 +84,7 @@ pj_relid(PjTable *table)
 		table->registered = true;
 	}
 	if (!OidIsValid(table->relid))
-	{
-		if (table->index_name)
-			table->indexid = lookup_relation(table->index_name);
-		table->relid = lookup_relation(table->name);
-	}
+		look_up(table);
 	return table->relid;
 }
 

@@ -15,7 +15,7 @@ typedef struct PjSignature
 	Oid			argtypes[2];
 	Oid			rettype;
 	const char *arguments;		/* the same for people, as in SQL */
-	const char *takes;			/* … and in words */
+	const char *takes;			/* ... and in words */
 	const char *result;
 } PjSignature;
 

@@ -414,7 +414,10 @@ rows_by_aggregate(FoldBatch *batch)
 	}
 }
 
-/* Events of equal keys go into one row. */
+/*
+ * Events of equal keys go into one row.  The key's expression is called once
+ * for each event; how the keys compare may be a user's code, too.
+ */
 static void
 rows_by_key(FoldBatch *batch)
 {
@@ -433,10 +436,14 @@ rows_by_key(FoldBatch *batch)
 	{
 		work->at = i;
 		batch->row_of[i - work->lo] = -1;
-		if (!work->events[i]->skipped &&
-			event_key(batch, work->events[i], &places[n].key))
+		if (work->events[i]->skipped)
+			continue;
+		pj_deadline_begin(batch->timeout_ms);
+		if (event_key(batch, work->events[i], &places[n].key))
 			places[n++].event = i;
+		pj_deadline_end();
 	}
+	pj_deadline_begin(batch->timeout_ms);
 	PrepareSortSupportFromOrderingOp(type->lt_opr, &sort);
 	qsort_arg(places, n, sizeof(KeyPlace), compare_places, &sort);
 	for (int p = 0; p < n; p++)
@@ -445,6 +452,7 @@ rows_by_key(FoldBatch *batch)
 			add_row(batch, places[p].key);
 		batch->row_of[places[p].event - work->lo] = batch->nrows - 1;
 	}
+	pj_deadline_end();
 }
 
 /* ---- folding ---- */

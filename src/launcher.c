@@ -22,6 +22,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/pg_database.h"
+#include "commands/extension.h"
 #include "libpq/pqsignal.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
@@ -69,6 +70,7 @@ typedef struct Database
 	Oid			oid;			/* hash key */
 	TimestampTz next_start;		/* start no worker before */
 	TimestampTz started_at;		/* when the last one was */
+	bool		absent;			/* the last one found nothing to serve */
 	bool		urgent;			/* events are said to wait there */
 	int			failures;		/* workers that ended before they served */
 	bool		listed;			/* found in the last look */
@@ -107,6 +109,7 @@ list_databases(void)
 		if (!found)
 		{
 			database->next_start = database->started_at = 0;
+			database->absent = database->urgent = false;
 			database->failures = 0;
 		}
 		database->listed = true;
@@ -138,6 +141,24 @@ look_everywhere(void)
 		database->next_start = 0;
 }
 
+/*
+ * Events are said to wait in a database.  Where workers keep ending at once it
+ * is no use to hurry; where the last one found nothing to serve, it must not
+ * cost a process each time.
+ */
+static void
+read_hint(Database *database)
+{
+	TimestampTz earliest = 0;
+
+	if (database->absent)
+		earliest = TimestampTzPlusMilliseconds(database->started_at,
+											   RESTART_MS);
+	if (database->failures < MAX_FAILURES)
+		database->next_start = Min(database->next_start, earliest);
+	database->urgent = true;
+}
+
 /* Take note of what workers and sessions have told us. */
 static void
 read_news(void)
@@ -152,18 +173,14 @@ read_news(void)
 		if (database == NULL)
 			continue;
 		database->next_start = TimestampTzPlusMilliseconds(now, PROBE_MS);
+		database->absent = true;
 		database->failures = 0;
 	}
 	while (pj_launcher_next_hint(&dboid))
 	{
 		database = hash_search(databases, &dboid, HASH_FIND, NULL);
 		if (database)
-		{
-			/* where workers keep ending at once, it is no use */
-			if (database->failures < MAX_FAILURES)
-				database->next_start = 0;
-			database->urgent = true;
-		}
+			read_hint(database);
 		else if (!OidIsValid(dboid))
 			look_everywhere();
 	}
@@ -248,7 +265,7 @@ needy_databases(TimestampTz now)
 		if (serving)
 		{
 			database->failures = 0;
-			database->urgent = false;
+			database->absent = database->urgent = false;
 		}
 		if (running < (serving ? pj_workers : 1) &&
 			database->next_start <= now &&
@@ -341,10 +358,20 @@ projector_launcher_main(Datum arg)
 	}
 }
 
+/* Is there a worker here that has found the extension? */
+static bool
+is_served(void)
+{
+	bool		serving;
+
+	return pj_slot_count(MyDatabaseId, &serving) > 0 && serving;
+}
+
 /*
  * Notice what launcher and workers must know of: that the extension is created
  * or dropped, and the end of a prepared transaction, which leaves work but runs
- * none of our code.
+ * none of our code.  We hear of all databases, also of those that have nothing
+ * to do with us.
  */
 static void
 notice_utility(PlannedStmt *pstmt, const char *queryString,
@@ -366,9 +393,9 @@ notice_utility(PlannedStmt *pstmt, const char *queryString,
 
 	if (extension)
 		pj_wake_launcher_at_commit(MyDatabaseId);
-	if (dropped)
+	if (dropped && is_served())
 		pj_wake_at_commit();	/* workers that have no business here leave */
-	if (finished)
+	if (finished && OidIsValid(get_extension_oid("projector", true)))
 	{
 		/* its hint may have been of no use before its events were there */
 		pj_hint_all_at_commit();

@@ -44,6 +44,7 @@
 #include "failure.h"
 #include "foldmerge.h"
 #include "guc.h"
+#include "kind.h"
 #include "lock.h"
 #include "model.h"
 #include "offset.h"
@@ -69,6 +70,12 @@ static PjStatement select_overridden = {
 	" AND r.state IN ('queued', 'running'))",
 	.expect = SPI_OK_SELECT,
 };
+
+/*
+ * Emptying a read model, and putting what was built in its place, may take as
+ * long as so many calls of the projection's code.
+ */
+#define LONG_CALL_FACTOR	20
 
 /* A run being worked on. */
 typedef struct Job
@@ -127,6 +134,28 @@ find_tail(Job *job, int64 wanted, int64 *tail)
 	return false;
 }
 
+/*
+ * What runs users' code for all rows of a tenant at once may take longer than a
+ * call for one event, but not for ever.
+ */
+static void
+begin_long_call(const Job *job)
+{
+	pj_deadline_begin(Min((int64) pj_kind_timeout(job->projection) *
+						  LONG_CALL_FACTOR, PG_INT32_MAX / 2));
+}
+
+/* Code that catches its cancellation has not come to its end either. */
+static void
+end_long_call(void)
+{
+	pj_deadline_disarm();
+	if (pj_deadline_passed())
+		ereport(ERROR,
+				errcode(ERRCODE_QUERY_CANCELED),
+				errmsg("%s", pj_deadline_message()));
+}
+
 /* Forget what was applied, in the order that rebuild.c explains. */
 static void
 clear_in_place(Job *job)
@@ -136,7 +165,9 @@ clear_in_place(Job *job)
 
 	pj_outbox_clear_upto(projection->id, run->tenant, run->until);
 	pj_failure_rebuilt(projection, run->tenant, 0, run->until);
+	begin_long_call(job);
 	(void) pj_clear(projection, run->tenant, 0);
+	end_long_call();
 	pj_offsets_delete(projection->id, run->tenant, 0);
 	pj_cursor_restart(&job->pair, run->until);
 }
@@ -197,8 +228,10 @@ finish_rebuild(Job *job, const PjProjection *aside)
 	{
 		if (!lock_out_appends(job))
 			return;
+		begin_long_call(job);
 		pj_fold_merge(job->projection, aside->aside,
 					  TextDatumGetCString(run->tenant));
+		end_long_call();
 		pj_aside_take_over(job->projection, run);
 	}
 	else
@@ -390,6 +423,7 @@ pj_run_batch(PjRun *run)
 	pj_deadline_begin(0);
 	pj_forget_cancel();
 	error = pj_subtransaction(do_batch_without_hanging, &job, &kept);
+	pj_deadline_disarm();		/* an error may have come before the call */
 	pj_failure_name_timeout(error);
 	if (error && !pj_failure_swallowed(error))
 		ReThrowError(error);

@@ -31,9 +31,9 @@ PG_FUNCTION_INFO_V1(projector_runs_check_state);
 
 #define ACTIVE "r.state IN ('queued', 'running')"
 
-/* The arbiter is the index that allows for one active run. */
 static PjTable runs_table = {"projection_runs", "projection_runs_pkey"};
 
+/* The arbiter is the index that allows for one active run. */
 static PjStatement insert = {
 	.sql = "INSERT INTO projector.projection_runs (projection_id, tenant_id,"
 	" mode, until_log_seq, requested_by) VALUES ($1, $2, $3, $4, $5)"

@@ -21,8 +21,8 @@ typedef struct PjRun
 	int64		age_ms;			/* since it started */
 
 	/* set when it starts */
-	int64		since;			/* events after this one … */
-	int64		until;			/* … up to this one; 0 until it is known */
+	int64		since;			/* events after this one ... */
+	int64		until;			/* ... up to this one; 0 until it is known */
 	int64		total;			/* about how many that are */
 
 	/* of a rebuild: set when there is a place to build in */

@@ -4,12 +4,15 @@
  *
  * What is in it says shared.h.  Any process finds or makes it when it first
  * needs it.  That may fail, so whoever will need it when its transaction has
- * ended, and nothing may fail any more, calls pj_shmem_attach() before.
+ * ended, and nothing may fail any more, calls pj_shmem_attach() before.  If the
+ * area could not be had then, it is not tried again until the next transaction:
+ * an error after a commit would end the server.
  *
  * No other lock is taken, and nothing is started, while the lock is held.
  */
 #include "compat.h"
 
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
@@ -101,10 +104,11 @@ pj_shmem_attach(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
+/* While a transaction ends there is what was there before, or nothing. */
 void
 pj_lock_shared(LWLockMode mode)
 {
-	if (pj_area == NULL)
+	if (pj_control == NULL || (pj_area == NULL && IsTransactionState()))
 		pj_shmem_attach();
 	LWLockAcquire(&pj_control->lock, mode);
 }
@@ -117,11 +121,14 @@ pj_unlock_shared(void)
 
 /* ---- hints ---- */
 
-/* Tell workers which tenants have new events (see active.c). */
+/*
+ * Tell workers which tenants have new events (see active.c).  The transaction
+ * has ended, and before it did the caller has called pj_shmem_attach().
+ */
 void
 pj_hints_add(Oid dboid, const uint64 *hints, int n)
 {
-	pj_shmem_attach();
+	Assert(pj_control != NULL);
 	SpinLockAcquire(&pj_control->hints_lock);
 	for (int i = 0; i < n; i++)
 	{

@@ -262,12 +262,23 @@ pj_slot_attach(int slot, uint32 generation)
 	return mine;
 }
 
+/*
+ * Is this worker's slot its own?  It is not if the worker has given it up and
+ * another has taken it.  The caller has the lock.
+ */
+static bool
+is_mine(void)
+{
+	return pj_area->slots[my_slot].generation == my_generation;
+}
+
 /* This worker has found the extension in its database ... */
 void
 pj_slot_serving(void)
 {
 	pj_lock_shared(LW_EXCLUSIVE);
-	pj_area->slots[my_slot].serving = true;
+	if (is_mine())
+		pj_area->slots[my_slot].serving = true;
 	pj_unlock_shared();
 }
 
@@ -276,7 +287,8 @@ void
 pj_slot_absent(void)
 {
 	pj_lock_shared(LW_EXCLUSIVE);
-	pj_area->slots[my_slot].absent = true;
+	if (is_mine())
+		pj_area->slots[my_slot].absent = true;
 	pj_unlock_shared();
 }
 
@@ -293,7 +305,7 @@ pj_slot_give_up(uint32 wakeups)
 	bool		idle;
 
 	pj_lock_shared(LW_EXCLUSIVE);
-	idle = pg_atomic_read_u32(&slot->wakeups) == wakeups;
+	idle = is_mine() && pg_atomic_read_u32(&slot->wakeups) == wakeups;
 	if (idle)
 		slot->in_use = false;
 	pj_unlock_shared();
@@ -309,10 +321,13 @@ pj_slot_take_back(void)
 	bool		serving;
 
 	pj_lock_shared(LW_EXCLUSIVE);
-	mine = !slot->in_use && slot->generation == my_generation &&
+	mine = !slot->in_use && is_mine() &&
 		count_taken(MyDatabaseId, &serving) == 0;
 	if (mine)
+	{
 		slot->in_use = true;
+		remove_waiting(MyDatabaseId);
+	}
 	pj_unlock_shared();
 	return mine;
 }
@@ -338,20 +353,24 @@ pj_slot_collect_absent(Oid *dboid)
 	return found;
 }
 
-/* Does this worker's database have more than its share without it? */
+/*
+ * Does this worker's database have more than its share without it?  A worker
+ * that has no slot is always one too many: nobody knows of it.
+ */
 bool
 pj_slot_surplus(int limit)
 {
 	int			before = 0;
-	bool		stopped;
+	bool		unwanted;
 
 	pj_lock_shared(LW_SHARED);
-	stopped = is_stopped(MyDatabaseId);
+	unwanted = is_stopped(MyDatabaseId) || !is_mine() ||
+		!pj_area->slots[my_slot].in_use;
 	for (int i = 0; i < my_slot; i++)
 		before += is_taken(&pj_area->slots[i]) &&
 			pj_area->slots[i].dboid == MyDatabaseId;
 	pj_unlock_shared();
-	return stopped || before >= limit;
+	return unwanted || before >= limit;
 }
 
 /* How many workers a database has, or is about to have. */

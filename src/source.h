@@ -58,8 +58,8 @@ typedef struct PjPosition
 typedef struct PjRange
 {
 	Datum		aggregate;
-	int64		after;			/* what to load: those after this one … */
-	int64		upto;			/* … up to this one */
+	int64		after;			/* what to load: those after this one ... */
+	int64		upto;			/* ... up to this one */
 	int64		from;			/* the first of the given events */
 	int			own;			/* how many events are given, or items claimed */
 	int			max;			/* load at most so many */

@@ -2,7 +2,7 @@
  * sourcewrite.c
  *	  Writing to the table of events: what it promises, and how that is kept.
  *
- * An aggregate's sequence numbers are 1, 2, 3, … without gaps, and log_seq
+ * An aggregate's sequence numbers are 1, 2, 3, ... without gaps, and log_seq
  * rises with them.  Both are checked against each new event's predecessor,
  * wherever the event comes from (capture.c).  A predecessor whose transaction
  * is still open is waited for: until it commits nobody can know whether there
@@ -161,7 +161,7 @@ pj_source_position(Datum tenant, Datum aggregate, int64 sequence_number,
 			return found;
 
 		/*
-		 * An INSERT … ON CONFLICT that is not yet sure of its row may take it
+		 * An INSERT ... ON CONFLICT that is not yet sure of its row may take it
 		 * back, and then wait for us: do not wait for its transaction.
 		 */
 		if (token != 0)

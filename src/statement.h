@@ -14,7 +14,7 @@
 typedef struct PjStatement
 {
 	const char *sql;
-	int			expect;			/* the SPI_OK_… code it must return */
+	int			expect;			/* the SPI_OK_... code it must return */
 	int			nargs;
 	Oid			argtypes[PJ_STATEMENT_MAX_ARGS];
 

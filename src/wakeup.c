@@ -176,8 +176,8 @@ at_transaction_event(XactEvent event, void *arg)
 		case XACT_EVENT_PRE_PREPARE:
 
 			/* what is needed after the commit must be there before it */
-			if ((requested || ntenants > 0) && !pj_launcher_runs() &&
-				requested && pj_autostart && pj_enabled && !IsBinaryUpgrade)
+			if (requested && !pj_launcher_runs() && pj_autostart &&
+				pj_enabled && !IsBinaryUpgrade)
 				(void) pj_start_worker(MyDatabaseId, 1, NULL);
 			return;
 		case XACT_EVENT_COMMIT:

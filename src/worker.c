@@ -133,6 +133,7 @@ static struct
 	TimestampTz next_due;		/* when a failed event is to be tried again */
 	TimestampTz busy_at;		/* when something was done */
 	bool		penalized;		/* a pair is left alone that has work */
+	bool		given_up;		/* the slot is free: see offer_slot() */
 	bool		polling;		/* somebody is in the way */
 	int			poll_ms;		/* how long to wait for him this time */
 	TimestampTz looked_at;		/* for work */
@@ -319,7 +320,6 @@ static void
 plan_wake(const PjScan *scan)
 {
 	/* retries go by a clock that tests may move */
-	work.next_due = DT_NOEND;
 	if (scan->next_due != DT_NOEND)
 		work.next_due = GetCurrentTimestamp() + (scan->next_due - pj_now());
 	work.wake_at = Min(work.wake_at, work.next_due);
@@ -379,7 +379,7 @@ look_for_work(void)
 {
 	PjScan		scan = {.next_due = DT_NOEND,.hinted = true};
 	int32	   *ids;
-	int			n = projection_ids(&ids);
+	int			n;
 	bool		waits = false;
 	List	   *known;
 
@@ -389,6 +389,7 @@ look_for_work(void)
 	work.looked_at = GetCurrentTimestamp();
 	work.wake_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
 											   pj_naptime);
+	work.next_due = DT_NOEND;	/* if what follows fails, none is known */
 	work.rescan = false;
 	if (!work.polling)
 		work.poll_ms = 0;
@@ -397,6 +398,7 @@ look_for_work(void)
 	MemoryContextReset(work.round_context);
 	work.round = work.again = NIL;
 
+	n = projection_ids(&ids);
 	work.runs = true;
 	(void) pj_hand_over(ids, n, 0);
 	pj_active_look();
@@ -737,6 +739,15 @@ look_once_more(void)
 		pj_runs_next(NULL, 1, &runs) > 0;
 }
 
+/* Leave: the next worker that comes here finds what there is to do. */
+static void
+leave_to_another(void)
+{
+	pj_slot_wait(MyDatabaseId);
+	pj_wake_launcher(MyDatabaseId);
+	proc_exit(0);
+}
+
 /*
  * Leave, if another database waits for a worker and there is nothing to do in
  * this one.  Returns if there is.
@@ -749,16 +760,13 @@ offer_slot(void)
 		!pj_turn_is_over(work.busy_at, work.next_due) ||
 		!pj_slot_give_up(work.wakeups))
 		return;
+	work.given_up = true;
 	run_transaction(look_once_more);
 	if (!work.rescan)
 		proc_exit(0);
-	if (pj_slot_take_back())
-		return;
-
-	/* the next one finds what we have found */
-	pj_slot_wait(MyDatabaseId);
-	pj_wake_launcher(MyDatabaseId);
-	proc_exit(0);
+	if (!pj_slot_take_back())
+		leave_to_another();
+	work.given_up = false;
 }
 
 /* Sleep until there may be something to do. */
@@ -820,6 +828,10 @@ recover(void)
 	LockReleaseSession(USER_LOCKMETHOD);
 	RESUME_INTERRUPTS();
 
+	/* nobody may run without a slot, and others wait for this one */
+	if (work.given_up)
+		leave_to_another();
+
 	/* the others go on, or one that always fails would be all there is */
 	penalize_current(PENALTY_MS);
 	work.rescan = work.current != NULL;
@@ -871,6 +883,7 @@ projector_worker_main(Datum arg)
 												 "projector penalties",
 												 ALLOCSET_SMALL_SIZES);
 	work.rescan = true;
+	work.next_due = DT_NOEND;
 	work.chores_at = work.busy_at = GetCurrentTimestamp();
 
 	pj_between_calls(check_wanted);

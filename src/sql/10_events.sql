@@ -21,7 +21,7 @@ COMMENT ON TABLE projector.events IS 'the append-only event log';
 COMMENT ON COLUMN projector.events.log_seq IS
     'position in the log; rises within an aggregate, may have gaps';
 COMMENT ON COLUMN projector.events.sequence_number IS
-    'position in the aggregate: 1, 2, 3, … without gaps';
+    'position in the aggregate: 1, 2, 3, ... without gaps';
 COMMENT ON COLUMN projector.events.payload_hash IS
     'sha256(convert_to(payload::text, ''UTF8''))';
 

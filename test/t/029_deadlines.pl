@@ -1,0 +1,77 @@
+# Option "timeout" covers whatever of a projection's code a worker runs: also
+# the key's expression, and the function that empties the read model.
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->append_conf('postgresql.conf', <<'EOC');
+shared_preload_libraries = 'projector'
+fsync = off
+EOC
+$node->start;
+
+sub sql
+{
+	my ($query) = @_;
+	return $node->safe_psql('postgres', $query);
+}
+
+sub comes_true
+{
+	my ($query, $what) = @_;
+	return ok($node->poll_query_until('postgres', $query), $what);
+}
+
+sql(<<'EOS');
+CREATE EXTENSION projector;
+CREATE TABLE keyed (tenant_id text, id text, n int DEFAULT 0, last_event_id uuid, last_event_version bigint, last_log_seq bigint,
+    PRIMARY KEY (tenant_id, id));
+CREATE FUNCTION key_of(p jsonb) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF p ? 'slow' THEN
+        PERFORM pg_sleep(600);
+    END IF;
+    RETURN coalesce(p->>'key', 'none');
+END $$;
+SELECT projector_create('keyed', fold_columns => '{"n": "s.n + 1"}', targets => '{keyed}', key => 'key_of(e.payload)',
+    event_types => '{Keyed}', options => '{"timeout": "100 ms", "max_attempts": 1}');
+EOS
+sql(q{SELECT projector_append('acme', 'a', 'Keyed', '{"slow": 1}'), projector_append('globex', 'b', 'Keyed', '{"key": "k"}')});
+comes_true(q{SELECT count(*) = 1 FROM projector.outbox WHERE projection_name = 'keyed' AND status = 'dead'},
+	'an event whose key takes too long is dead');
+is(sql(q{SELECT error_code, aggregate_id FROM projector.failures WHERE projection_name = 'keyed'}), '57014|a',
+	'and it is said why');
+comes_true(q{SELECT count(*) = 1 FROM keyed WHERE id = 'k'}, 'another is applied');
+
+sql(<<'EOS');
+CREATE TABLE notes (tenant_id text, id text);
+CREATE FUNCTION note(e projector.event) RETURNS void LANGUAGE sql AS 'INSERT INTO notes VALUES (e.tenant_id, e.aggregate_id)';
+CREATE FUNCTION clear_notes(tenant_id text) RETURNS void LANGUAGE sql AS 'SELECT pg_sleep(600)';
+CREATE FUNCTION clear_deaf(tenant_id text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_sleep(600);
+EXCEPTION WHEN query_canceled THEN
+    NULL;
+END $$;
+SELECT projector_create('notes', handler => 'note', targets => '{notes}', event_types => '{Noted}',
+    options => '{"timeout": "50 ms", "max_attempts": 1, "clear": "clear_notes"}');
+SELECT projector_append('acme', 'a', 'Noted', '{}');
+EOS
+comes_true('SELECT count(*) = 1 FROM notes', 'an event is applied');
+foreach my $function (qw(clear_notes clear_deaf))
+{
+	sql(qq{SELECT projector_alter('notes', '{"options": {"clear": "$function"}}')});
+	my $run = sql(q{SELECT projector_start_run('notes', 'rebuild', 'acme')});
+	comes_true("SELECT state = 'failed' FROM projector.projection_runs WHERE id = $run",
+		"a rebuild whose $function takes too long has failed");
+	like(sql("SELECT error_message FROM projector.projection_runs WHERE id = $run"), qr/option "timeout"/,
+		'and it is said why');
+}
+sql(q{SELECT projector_append('globex', 'c', 'Keyed', '{"key": "l"}')});
+comes_true(q{SELECT count(*) = 1 FROM keyed WHERE id = 'l'}, 'the worker goes on');
+$node->stop('fast');
+done_testing();

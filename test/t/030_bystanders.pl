@@ -1,0 +1,64 @@
+# What happens in a database without the extension starts no workers there.
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->append_conf('postgresql.conf', <<'EOC');
+shared_preload_libraries = 'projector'
+max_prepared_transactions = 5
+log_min_messages = debug1
+fsync = off
+EOC
+$node->start;
+$node->safe_psql('postgres', 'CREATE DATABASE other');
+
+sub started_in
+{
+	my ($database) = @_;
+	my $oid = $node->safe_psql('postgres', "SELECT oid FROM pg_database WHERE datname = '$database'");
+	return qr/registering background worker "projector worker for database $oid"/;
+}
+
+# The launcher looks once into each database.
+sub wait_for_look
+{
+	my ($database) = @_;
+	$node->wait_for_log(started_in($database));
+	return ok($node->poll_query_until('postgres', qq{SELECT count(*) = 0 FROM pg_stat_activity
+    WHERE backend_type = 'projector worker' AND datname = '$database'}), "a worker has looked into $database, and left");
+}
+
+wait_for_look('other');
+my $before = -s $node->logfile;
+$node->safe_psql('other', 'CREATE TABLE t (id int)');
+foreach my $i (1 .. 20)
+{
+	$node->safe_psql('other', "BEGIN; INSERT INTO t VALUES ($i); PREPARE TRANSACTION 'p'");
+	$node->safe_psql('other', q{COMMIT PREPARED 'p'});
+	$node->safe_psql('other', 'DROP EXTENSION plpgsql; CREATE EXTENSION plpgsql');
+}
+
+# It has looked at all databases since.
+$node->safe_psql('postgres', 'CREATE DATABASE third');
+wait_for_look('third');
+unlike(substr(slurp_file($node->logfile), $before), started_in('other'),
+	'prepared transactions and other extensions start none');
+
+# They still do where the extension is, and it is noticed at once.
+$node->safe_psql('other', <<'EOS');
+CREATE EXTENSION projector;
+CREATE TABLE counts (tenant_id text, id text, n int DEFAULT 0, last_event_id uuid, last_event_version bigint,
+    PRIMARY KEY (tenant_id, id));
+SELECT projector_create('counts', fold_columns => '{"n": "s.n+1"}', targets => '{counts}');
+EOS
+ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity
+    WHERE backend_type = 'projector worker' AND datname = 'other'}), 'with the extension there is a worker');
+$node->safe_psql('other', q{BEGIN; SELECT projector_append('acme', 'a', 'E', '{}'); PREPARE TRANSACTION 'p'});
+$node->safe_psql('other', q{COMMIT PREPARED 'p'});
+ok($node->poll_query_until('other', 'SELECT count(*) = 1 FROM counts'), 'what a prepared transaction leaves is done');
+$node->stop('fast');
+done_testing();
