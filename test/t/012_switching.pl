@@ -117,6 +117,8 @@ while (my ($name, $text) = each %scripts)
 }
 
 my @handles;
+# a tenant without events yet is said so
+local $ENV{PGOPTIONS} = '-c client_min_messages=warning';
 foreach my $part ([ 'append', 8 ], [ 'prepared', 1 ], [ 'switch', 1 ])
 {
 	my ($name, $clients) = @$part;

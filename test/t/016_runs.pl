@@ -409,8 +409,8 @@ BEGIN
         BEGIN
             PERFORM projector_start_run(m, CASE WHEN random() < 0.7 THEN 'rebuild' ELSE 'catch_up' END, tenant);
             UPDATE tally SET started = started + 1;
-        EXCEPTION WHEN object_in_use THEN
-            NULL;
+        EXCEPTION WHEN object_in_use OR undefined_object THEN
+            NULL;    -- it has a run, or no event yet
         END;
     END LOOP;
 END $$;
