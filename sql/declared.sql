@@ -171,6 +171,12 @@ ALTER TABLE model ENABLE ALWAYS TRIGGER projector_guard;
 SELECT attempt($$INSERT INTO model VALUES ('*', 'unguarded')$$);
 SELECT projector_alter('obey', '{}');
 SELECT attempt($$INSERT INTO model VALUES ('*', 'unguarded')$$);
+-- nor is one that looks at some rows only
+CREATE OR REPLACE TRIGGER projector_guard AFTER INSERT OR UPDATE OR DELETE ON model FOR EACH ROW WHEN (false) EXECUTE FUNCTION projector.guard_tenant();
+ALTER TABLE model ENABLE ALWAYS TRIGGER projector_guard;
+SELECT attempt($$INSERT INTO model VALUES ('*', 'unguarded')$$);
+SELECT projector_alter('obey', '{}');
+SELECT attempt($$INSERT INTO model VALUES ('*', 'unguarded')$$);
 -- it goes with the projection, unless somebody else needs it
 SELECT try($$SELECT projector_create('sharing', handler => 'obey', targets => '{model}', event_types => '{X}', options => '{"shared_targets": true}')$$);
 SELECT projector_alter('obey', '{"options": {"shared_targets": true}}');

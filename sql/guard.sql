@@ -45,6 +45,21 @@ SELECT try('ALTER TABLE shop.stock DROP CONSTRAINT stock_pkey');
 SELECT try('ALTER TABLE shop.stock ALTER last_event_version TYPE int');
 SELECT try('ALTER TABLE shop.stock ALTER n DROP DEFAULT, ALTER n TYPE date USING current_date');
 SELECT try('ALTER TABLE shop.stock ADD UNIQUE (m) DEFERRABLE INITIALLY DEFERRED');
+-- so is a partition
+CREATE TABLE shop.parts (tenant_id text, note text) PARTITION BY LIST (tenant_id);
+CREATE TABLE shop.parts_of_acme PARTITION OF shop.parts FOR VALUES IN ('acme') PARTITION BY LIST (note);
+CREATE TABLE shop.leaf PARTITION OF shop.parts_of_acme DEFAULT;
+SELECT projector_create('parts', statement => 'INSERT INTO shop.parts SELECT tenant_id, event_type FROM batch', targets => '{shop.parts}');
+SELECT try('ALTER TABLE shop.leaf SET UNLOGGED');
+SET projector.guard_ddl = off;
+ALTER TABLE shop.leaf SET UNLOGGED;
+RESET projector.guard_ddl;
+SELECT try('ALTER TABLE shop.leaf SET (fillfactor = 70)');
+SELECT try('ALTER TABLE shop.leaf SET LOGGED');
+SELECT try('ALTER TABLE shop.leaf SET UNLOGGED');
+SELECT try('CREATE UNLOGGED TABLE shop.leaf2 PARTITION OF shop.parts_of_acme FOR VALUES IN (''E'')');
+SELECT projector_drop('parts');
+DROP TABLE shop.parts;
 -- harmless
 SELECT try('ALTER TABLE shop.stock ADD extra int, ALTER n TYPE bigint');
 SELECT try('ALTER TABLE shop.stock RENAME id TO name');

@@ -24,14 +24,20 @@ CREATE FUNCTION render(e projector.event) RETURNS text STABLE LANGUAGE plpgsql A
 DECLARE
     at timestamptz := (e.payload->>'at')::timestamptz;
     dynamic text;
+    message text;
 BEGIN
+    BEGIN
+        message := 1 / 0;
+    EXCEPTION WHEN division_by_zero THEN
+        message := sqlerrm;
+    END;
     -- parsed anew each time, so that settings of the parser count
     EXECUTE $q$SELECT '\' || (NULL::int = NULL) || quote_ident('a') || ARRAY['x', NULL]::text$q$ INTO dynamic;
     RETURN concat_ws(' | ', at, to_char(at, 'TZ TMDay'), at::date, '01-02-03'::text::date, age(at, at - '3 days 4 h'::interval),
         0.1::float8 + 0.2, '\xdeadbeef'::bytea, to_tsvector('the cats'), coalesce(dynamic, 'null'),
         xml '<a/>' IS DOCUMENT, '{NULL}'::text::text[], 'EST'::text, ('2024-06-01 12:00 EST'::text)::timestamptz,
         current_setting('session_replication_role'), current_setting('row_security'), current_setting('gin_fuzzy_search_limit'),
-        current_setting('lc_messages'), current_setting('lc_numeric'));
+        message, current_setting('lc_numeric'));
 END $$;
 CREATE TABLE by_handler (tenant_id text, id text, line text, fired boolean, PRIMARY KEY (tenant_id, id));
 CREATE TABLE by_statement (LIKE by_handler INCLUDING ALL);

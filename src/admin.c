@@ -34,6 +34,7 @@
 #include "identity.h"
 #include "lock.h"
 #include "model.h"
+#include "options.h"
 #include "outbox.h"
 #include "projection.h"
 #include "run.h"
@@ -357,6 +358,27 @@ notice_workers(PjMode mode)
 			errhint("Add \"projector\" to shared_preload_libraries and restart the server."));
 }
 
+/*
+ * A projection that was dropped and is created again finds the rows of its
+ * former life: the log's events would be counted twice.
+ */
+static void
+warn_of_rows(const PjDefinition *definition)
+{
+	JsonbValue	shared;
+
+	if (pj_json_member(definition->options, "shared_targets", &shared))
+		return;					/* they are the other projection's */
+	for (int i = 0; i < count_targets(definition->targets); i++)
+		if (pj_target_has_rows(definition->target_oids[i]))
+			ereport(WARNING,
+					errmsg("target table \"%s\" has rows already",
+						   get_rel_name(definition->target_oids[i])),
+					errdetail("The log's events are applied on top of them."),
+					errhint("If they came from the same events, run projector_rebuild('%s'), which clears them first.",
+							definition->name));
+}
+
 /* See the install script. */
 Datum
 projector_create(PG_FUNCTION_ARGS)
@@ -372,6 +394,7 @@ projector_create(PG_FUNCTION_ARGS)
 	pj_definition_check(&definition, owner);
 	guard_targets(&definition);
 	insert_definition(&definition, owner);
+	warn_of_rows(&definition);
 	notice_workers(definition.mode);
 
 	PG_RETURN_VOID();

@@ -19,6 +19,7 @@
 #include "compat.h"
 
 #include "catalog/namespace.h"
+#include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "commands/event_trigger.h"
@@ -29,6 +30,7 @@
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rls.h"
 #include "utils/syscache.h"
@@ -56,9 +58,13 @@ static PjStatement select_dropped = {
 	.argtypes = {OIDARRAYOID},
 };
 
+/* Which of the tables $1 have been altered, they or a partition of theirs. */
 static PjStatement select_altered = {
-	.sql = "SELECT DISTINCT objid FROM pg_event_trigger_ddl_commands()"
-	" WHERE classid = 'pg_class'::regclass AND objid = ANY ($1)",
+	.sql = "SELECT DISTINCT coalesce(a.relid, c.objid)"
+	" FROM pg_event_trigger_ddl_commands() AS c"
+	" LEFT JOIN LATERAL pg_partition_ancestors(c.objid) AS a ON true"
+	" WHERE c.classid = 'pg_class'::regclass"
+	" AND coalesce(a.relid, c.objid) = ANY ($1)",
 	.expect = SPI_OK_SELECT,
 	.nargs = 1,
 	.argtypes = {OIDARRAYOID},
@@ -225,7 +231,8 @@ can_be_judged(const PjProjection *projection)
 /* What was wrong before the command that is being run. */
 static struct
 {
-	Oid			relid;			/* the table it alters, if that is known */
+	List	   *tables;			/* what it alters, if that is known: a table
+								 * and those that it is a partition of */
 	MemoryContext context;
 	List	   *targets;		/* ids of projections that could not use it */
 	List	   *codes;			/* ids of those whose code did not fit */
@@ -239,8 +246,7 @@ note_nothing(void)
 											   "projector DDL guard",
 											   ALLOCSET_SMALL_SIZES);
 	MemoryContextReset(before.context);
-	before.relid = InvalidOid;
-	before.targets = before.codes = NIL;
+	before.tables = before.targets = before.codes = NIL;
 }
 
 static void
@@ -277,13 +283,18 @@ note_errors(Oid relid)
 {
 	PjProjection *projections;
 	int			n = pj_projections(&projections);
+	MemoryContext caller = MemoryContextSwitchTo(before.context);
 
-	before.relid = relid;
+	before.tables = list_make1_oid(relid);
+	if (get_rel_relispartition(relid))
+		before.tables = list_concat(before.tables,
+									get_partition_ancestors(relid));
+	MemoryContextSwitchTo(caller);
 	for (int i = 0; i < n; i++)
 		for (int t = 0; can_be_judged(&projections[i]) &&
 			 t < pj_target_count(&projections[i]); t++)
 		{
-			if (projections[i].target_oids[t] != relid)
+			if (!list_member_oid(before.tables, projections[i].target_oids[t]))
 				continue;
 			if (find_error(&projections[i], t))
 				note_id(&before.targets, projections[i].id);
@@ -302,7 +313,7 @@ static bool
 is_new(const ErrorData *error, const PjProjection *projection,
 	   const Change *change, const List *noted)
 {
-	if (before.relid == change->relid)
+	if (list_member_oid(before.tables, change->relid))
 		return !list_member_int(noted, projection->id);
 	return error->sqlerrcode != ERRCODE_UNDEFINED_FUNCTION;
 }

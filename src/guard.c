@@ -16,8 +16,7 @@
  *	  and verify would not see it.  Every plan says which tables it writes;
  *	  what happens through triggers, cascades and functions runs plans of its
  *	  own.
- *	- Writing a row of another tenant.  That is for the row's table to see,
- *	  by a trigger on each target.
+ *	- Writing a row of another tenant (rowguard.c).
  *
  *	- The client's cursors (portals.c), its descriptors of large objects, and
  *	  making errors fatal.
@@ -29,10 +28,8 @@
 
 #include "catalog/namespace.h"
 #include "catalog/objectaccess.h"
-#include "catalog/pg_type.h"
-#include "commands/trigger.h"
+#include "catalog/pg_class.h"
 #include "executor/executor.h"
-#include "executor/spi.h"
 #include "fmgr.h"
 #include "parser/parsetree.h"
 #include "tcop/cmdtag.h"
@@ -41,13 +38,11 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/regproc.h"
-#include "utils/rel.h"
 
 #include "context.h"
 #include "errcodes.h"
 #include "guard.h"
-
-PG_FUNCTION_INFO_V1(projector_guard_tenant);
+#include "rowguard.h"
 
 static ProcessUtility_hook_type next_process_utility = NULL;
 static ExecutorStart_hook_type next_executor_start = NULL;
@@ -214,84 +209,10 @@ guard_executor(QueryDesc *query, int eflags)
 		next_executor_start(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
-	if (code != NULL)
-		check_plan(code, query->plannedstmt);
-}
-
-/* ---- rows ---- */
-
-/* Is a value of column tenant_id this tenant? */
-static bool
-is_tenant(Datum value, Form_pg_attribute attribute, const char *tenant)
-{
-	size_t		length = strlen(tenant);
-	Oid			output;
-	bool		varlena;
-	char	   *str;
-
-	if (attribute->atttypid == TEXTOID || attribute->atttypid == VARCHAROID)
-	{
-		text	   *name = DatumGetTextPP(value);
-
-		return VARSIZE_ANY_EXHDR(name) == length &&
-			memcmp(VARDATA_ANY(name), tenant, length) == 0;
-	}
-	getTypeOutputInfo(attribute->atttypid, &output, &varlena);
-	str = OidOutputFunctionCall(output, value);
-	if (getBaseType(attribute->atttypid) == BPCHAROID)
-		str[bpchartruelen(str, strlen(str))] = '\0';
-	return strcmp(str, tenant) == 0;
-}
-
-static void
-check_row(const PjUserCode *code, Relation rel, HeapTuple row)
-{
-	TupleDesc	desc = RelationGetDescr(rel);
-	int			attno = SPI_fnumber(desc, "tenant_id");
-	bool		isnull;
-	Datum		value;
-
-	if (attno <= 0)
-		ereport(ERROR,
-				errcode(ERRCODE_UNDEFINED_COLUMN),
-				errmsg("target table \"%s\" has no column \"tenant_id\"",
-					   RelationGetRelationName(rel)));
-	value = heap_getattr(row, attno, desc, &isnull);
-	if (!isnull &&
-		is_tenant(value, TupleDescAttr(desc, attno - 1), code->tenant))
+	if (code == NULL)
 		return;
-	ereport(ERROR,
-			errcode(ERRCODE_PJ_ISOLATION),
-			errmsg("projection \"%s\" wrote a row of another tenant to table \"%s\"",
-				   code->projection, RelationGetRelationName(rel)),
-			errdetail("The event is of tenant \"%s\"; rows of other tenants would be lost in a rebuild.",
-					  code->tenant),
-			errhint("Set tenant_id to the event's, and have it in the WHERE clause of every UPDATE and DELETE."));
-}
-
-/*
- * AFTER each row of a target of a handler or statement.  It does nothing
- * unless a projection's code writes the row.
- */
-Datum
-projector_guard_tenant(PG_FUNCTION_ARGS)
-{
-	TriggerData *trigdata = (TriggerData *) fcinfo->context;
-	const PjUserCode *code = pj_user_code();
-
-	if (!CALLED_AS_TRIGGER(fcinfo) ||
-		!TRIGGER_FIRED_AFTER(trigdata->tg_event) ||
-		!TRIGGER_FIRED_FOR_ROW(trigdata->tg_event))
-		ereport(ERROR,
-				errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				errmsg("guard_tenant() must be called by an AFTER trigger for each row"));
-	if (code != NULL)
-	{
-		check_row(code, trigdata->tg_relation, trigdata->tg_trigtuple);
-		if (TRIGGER_FIRED_BY_UPDATE(trigdata->tg_event))
-			check_row(code, trigdata->tg_relation, trigdata->tg_newtuple);
-	}
-	return PointerGetDatum(NULL);
+	check_plan(code, query->plannedstmt);
+	pj_rowguard_prepare(query);
 }
 
 void

@@ -35,7 +35,14 @@ typedef struct FixedSetting
 	const char *name;
 	const char *value;
 	int			number;			/* the same, unless it is a string */
+	const char *const *same;	/* other names of it, or NULL */
 } FixedSetting;
+
+/*
+ * Locales in which messages are as in "C".  This is by far the dearest setting
+ * to change: the system's locale and environment change with it.
+ */
+static const char *const untranslated[] = {"C.UTF-8", "C.utf8", "POSIX", NULL};
 
 static const FixedSetting fixed_settings[] = {
 	{"quote_all_identifiers", "off", false},	/* others are quoted by it */
@@ -45,7 +52,7 @@ static const FixedSetting fixed_settings[] = {
 	{"IntervalStyle", "postgres", INTSTYLE_POSTGRES},
 	{"extra_float_digits", "1", 1},
 	{"bytea_output", "hex", BYTEA_OUTPUT_HEX},
-	{"lc_messages", "C"},
+	{"lc_messages", "C", 0, untranslated},
 	{"lc_monetary", "C"},
 	{"lc_numeric", "C"},
 	{"lc_time", "C"},
@@ -96,6 +103,18 @@ find_variables(void)
 	variables_found = true;
 }
 
+/* Is a string what the setting is to be, under whatever name? */
+static bool
+is_same(const char *value, const FixedSetting *fixed)
+{
+	if (strcmp(value, fixed->value) == 0)
+		return true;
+	for (const char *const *name = fixed->same; name && *name; name++)
+		if (strcmp(value, *name) == 0)
+			return true;
+	return false;
+}
+
 /* Does the variable have the value that it is to have? */
 static bool
 is_as_fixed(const struct config_generic *variable, const FixedSetting *fixed)
@@ -115,7 +134,7 @@ is_as_fixed(const struct config_generic *variable, const FixedSetting *fixed)
 			{
 				const char *now = *((struct config_string *) variable)->variable;
 
-				return now && strcmp(now, fixed->value) == 0;
+				return now && is_same(now, fixed);
 			}
 		default:
 			return false;
@@ -148,6 +167,20 @@ pj_pin_settings(void)
 	conflict = GetConfigOption(VARIABLE_CONFLICT, true, false);
 	if (conflict && strcmp(conflict, "error") != 0)
 		pj_set_local(VARIABLE_CONFLICT, "error");
+}
+
+/*
+ * Give them their values for good, in a process whose work is to run users'
+ * code: then there is nothing to set for a batch.  Messages stay in the
+ * language of the server's log.
+ */
+void
+pj_pin_session(void)
+{
+	for (int i = 0; i < lengthof(fixed_settings); i++)
+		if (strcmp(fixed_settings[i].name, "lc_messages") != 0)
+			SetConfigOption(fixed_settings[i].name, fixed_settings[i].value,
+							PGC_SUSET, PGC_S_OVERRIDE);
 }
 
 /*

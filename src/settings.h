@@ -17,6 +17,7 @@ typedef struct PjSetting
 } PjSetting;
 
 extern void pj_pin_settings(void);
+extern void pj_pin_session(void);
 extern const char *pj_changed_setting(const PjSetting *settings);
 extern void pj_guard_bool_setting(const char *name, GucBoolCheckHook hook);
 extern void pj_set_local(const char *name, const char *value);

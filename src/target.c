@@ -10,11 +10,14 @@
 
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "access/tableam.h"
 #include "catalog/catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
+#include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "nodes/value.h"
 #include "partitioning/partdesc.h"
@@ -25,6 +28,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/reltrigger.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/varlena.h"
 
@@ -242,6 +246,36 @@ check_table(Relation rel, Oid owner, PjTargetNeed need)
 		check_checkpoint(rel);
 	if (need == PJ_NEEDS_FOLD || need == PJ_NEEDS_LOG_FOLD)
 		check_fold(rel, need == PJ_NEEDS_LOG_FOLD);
+}
+
+/* Does a table have rows, in its partitions perhaps? */
+bool
+pj_target_has_rows(Oid relid)
+{
+	ListCell   *cell;
+
+	foreach(cell, find_all_inheritors(relid, AccessShareLock, NULL))
+	{
+		Relation	rel = table_open(lfirst_oid(cell), NoLock);
+		TableScanDesc scan;
+		TupleTableSlot *slot;
+		bool		found;
+
+		if (rel->rd_rel->relkind != RELKIND_RELATION)
+		{
+			table_close(rel, NoLock);
+			continue;
+		}
+		slot = table_slot_create(rel, NULL);
+		scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL);
+		found = table_scan_getnextslot(scan, ForwardScanDirection, slot);
+		table_endscan(scan);
+		ExecDropSingleTupleTableSlot(slot);
+		table_close(rel, NoLock);
+		if (found)
+			return true;
+	}
+	return false;
 }
 
 /* Can a name in the registry be read: is it "name" or "schema.name"? */

@@ -33,6 +33,7 @@ extern Oid	pj_target_owner(Oid relid);
 extern char *pj_target_noted_name(const PjProjection *projection, int i);
 extern void pj_target_check_fold(Relation rel, Oid owner, bool several);
 extern void pj_target_check_storage(Relation rel);
+extern bool pj_target_has_rows(Oid relid);
 extern bool pj_target_is(const PjProjection *projection, Oid relid);
 extern int	pj_target_count(const PjProjection *projection);
 extern char *pj_target_key(Relation rel);

@@ -7,9 +7,8 @@
  * not be looked at by projector_verify.  guard.c asks here for each plan.
  *
  * Targets of handlers and statements carry a trigger that keeps rows of other
- * tenants out (guard.c).  The trigger is an ordinary one, so that dumps have
- * it, and goes with the extension.  A fold's target needs none: the runtime
- * writes its rows.
+ * tenants out (rowguard.c).  A fold's target needs none: the runtime writes its
+ * rows.
  */
 #include "compat.h"
 
@@ -17,8 +16,6 @@
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_proc.h"
-#include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "storage/lmgr.h"
@@ -30,11 +27,10 @@
 #include "utils/syscache.h"
 
 #include "errcodes.h"
+#include "rowguard.h"
 #include "source.h"
 #include "target.h"
 #include "targetguard.h"
-
-#define TRIGGER_NAME	"projector_guard"
 
 /* ---- the trigger ---- */
 
@@ -44,31 +40,9 @@ find_guard(Relation rel)
 	const TriggerDesc *triggers = rel->trigdesc;
 
 	for (int i = 0; triggers && i < triggers->numtriggers; i++)
-		if (strcmp(triggers->triggers[i].tgname, TRIGGER_NAME) == 0)
+		if (strcmp(triggers->triggers[i].tgname, PJ_ROWGUARD_NAME) == 0)
 			return &triggers->triggers[i];
 	return NULL;
-}
-
-/* AFTER INSERT OR UPDATE OR DELETE, for each row. */
-static bool
-is_guard_type(int16 type)
-{
-	return TRIGGER_FOR_ROW(type) && TRIGGER_FOR_AFTER(type) &&
-		TRIGGER_FOR_INSERT(type) && TRIGGER_FOR_UPDATE(type) &&
-		TRIGGER_FOR_DELETE(type);
-}
-
-/* Our own function, whoever asks: no right to look it up is needed. */
-static Oid
-guard_function(void)
-{
-	oidvector  *none = buildoidvector(NULL, 0);
-
-	return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
-						   CStringGetDatum("guard_tenant"),
-						   PointerGetDatum(none),
-						   ObjectIdGetDatum(get_namespace_oid("projector",
-															  false)));
 }
 
 static bool
@@ -76,9 +50,7 @@ is_guarded(Relation rel)
 {
 	const Trigger *guard = find_guard(rel);
 
-	return guard && guard->tgenabled == TRIGGER_FIRES_ALWAYS &&
-		guard->tgqual == NULL && is_guard_type(guard->tgtype) &&
-		guard->tgfoid == guard_function();
+	return guard && pj_rowguard_is(guard);
 }
 
 static void
@@ -122,11 +94,12 @@ pj_guard_install(Oid relid)
 	if (guarded)
 		return;
 	pj_enter_internal(&saved);
-	run_on("CREATE OR REPLACE TRIGGER " TRIGGER_NAME
+	run_on("CREATE OR REPLACE TRIGGER " PJ_ROWGUARD_NAME
 		   " AFTER INSERT OR UPDATE OR DELETE ON %s"
-		   " FOR EACH ROW EXECUTE FUNCTION projector.guard_tenant()", table);
-	run_on("ALTER TABLE %s ENABLE ALWAYS TRIGGER " TRIGGER_NAME, table);
-	run_on("ALTER TRIGGER " TRIGGER_NAME
+		   " FOR EACH ROW WHEN (projector.in_projection())"
+		   " EXECUTE FUNCTION projector.guard_tenant()", table);
+	run_on("ALTER TABLE %s ENABLE ALWAYS TRIGGER " PJ_ROWGUARD_NAME, table);
+	run_on("ALTER TRIGGER " PJ_ROWGUARD_NAME
 		   " ON %s DEPENDS ON EXTENSION projector", table);
 	pj_leave_internal(&saved);
 }
@@ -152,7 +125,7 @@ pj_guard_remove(Oid relid)
 
 		table_close(rel, NoLock);
 		pj_enter_internal(&saved);
-		run_on("DROP TRIGGER " TRIGGER_NAME " ON %s", table);
+		run_on("DROP TRIGGER " PJ_ROWGUARD_NAME " ON %s", table);
 		pj_leave_internal(&saved);
 	}
 	else
@@ -227,7 +200,7 @@ check_state(const PjProjection *projection, Oid relid)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("trigger \"%s\" of target table \"%s\" is missing or disabled",
-					   TRIGGER_NAME, RelationGetRelationName(rel)),
+					   PJ_ROWGUARD_NAME, RelationGetRelationName(rel)),
 				errdetail("It keeps the projection to the rows of its event's tenant."),
 				errhint("Restore it with projector_alter('%s', '{}').",
 						projection->name));

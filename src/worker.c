@@ -805,12 +805,12 @@ settle_settings(void)
 		{"application_name", "projector worker"},
 		{"default_transaction_isolation", "read committed"},
 		{"default_transaction_read_only", "off"},
-		{"session_replication_role", "origin"},
 	};
 
 	for (int i = 0; i < lengthof(settings); i++)
 		SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET,
 						PGC_S_OVERRIDE);
+	pj_pin_session();
 }
 
 /* Clean up after an error, as PostgresMain() does. */

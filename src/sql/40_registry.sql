@@ -13,7 +13,10 @@ AS 'MODULE_PATHNAME', 'projector_create';
 COMMENT ON FUNCTION projector_create IS 'register a projection';
 
 -- Keeps a projection's code to the rows of its event's tenant: a trigger on each
--- target of handlers and statements, which does nothing while no such code runs.
+-- target of handlers and statements, which is not fired while no such code runs.
+CREATE FUNCTION projector.in_projection() RETURNS boolean
+LANGUAGE C STABLE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'projector_in_projection';
 CREATE FUNCTION projector.guard_tenant() RETURNS trigger
 LANGUAGE C AS 'MODULE_PATHNAME', 'projector_guard_tenant';
 

@@ -19,7 +19,9 @@ REVOKE ALL ON FUNCTION
     FROM PUBLIC;
 
 -- Policies and triggers on users' tables call these, whoever writes the tables.
-GRANT EXECUTE ON FUNCTION projector_tenant_id, projector.guard_tenant TO PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    projector_tenant_id, projector.in_projection, projector.guard_tenant
+    TO PUBLIC;
 
 -- A dump carries the data along, and the sequences that number it.
 SELECT pg_catalog.pg_extension_config_dump('projector.events', '');
