@@ -18,7 +18,10 @@ MODULE_big = projector
 EXTENSION = projector
 EXTENSION_SQL = projector--1.0.sql
 DATA_built = $(EXTENSION_SQL)
-OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c)))
+OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/*/*.c)))
+
+# Headers are named by folder: "log/append.h".
+PG_CPPFLAGS = -iquote $(srcdir)/src
 
 # Unused parameters are part of the fmgr and hook conventions; the other two
 # warnings fire inside the server headers.
@@ -55,7 +58,7 @@ clean:
 	rm -rf $(EXTRA_CLEAN)
 endif
 
-$(OBJS) $(OBJS:.o=.bc): $(sort $(wildcard src/*.h)) Makefile
+$(OBJS) $(OBJS:.o=.bc): $(sort $(wildcard src/*/*.h)) Makefile
 
 SQL_PARTS = $(sort $(wildcard src/sql/[0-9][0-9]_*.sql))
 

@@ -2,17 +2,17 @@
  * projector.c
  *	  What happens when the library is loaded.
  */
-#include "compat.h"
+#include "base/compat.h"
 
 #include "fmgr.h"
 
-#include "guard.h"
-#include "guc.h"
-#include "intake.h"
-#include "launcher.h"
-#include "shmem.h"
-#include "waiters.h"
-#include "wakeup.h"
+#include "base/guc.h"
+#include "ipc/shmem.h"
+#include "ipc/waiters.h"
+#include "ipc/wakeup.h"
+#include "log/intake.h"
+#include "sandbox/command_guard.h"
+#include "worker/launcher.h"
 
 PG_MODULE_MAGIC;
 

@@ -1,0 +1,277 @@
+/*
+ * drain.c
+ *	  Applying what is due in the calling session: projector_drain().
+ *
+ * A drain goes round the pairs that have something to do, one batch each, so
+ * that a backlog of one does not delay the others.  It does what a worker
+ * does, but all in the caller's transaction.
+ */
+#include "base/compat.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "nodes/pg_list.h"
+#include "storage/lockdefs.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+#include "apply/read_model.h"
+#include "base/args.h"
+#include "base/guc.h"
+#include "base/lock.h"
+#include "feed/due_pairs.h"
+#include "feed/handover.h"
+#include "feed/pair_step.h"
+#include "kinds/problem.h"
+#include "registry/projection.h"
+#include "sandbox/user_context.h"
+#include "state/delta.h"
+#include "state/outbox.h"
+
+PG_FUNCTION_INFO_V1(projector_drain);
+
+/* Each pair takes three locks until the end of the transaction. */
+#define MAX_PAIRS	64
+
+typedef struct DrainPair
+{
+	PjStep		step;
+	bool		entered;		/* its locks are ours */
+	bool		finished;
+} DrainPair;
+
+typedef struct Drain
+{
+	List	   *pairs;			/* of DrainPair: those with something to do */
+	int			entered;		/* how many of them we have entered */
+	int64		left;			/* events still allowed */
+	int64		upto;			/* what comes later is left to the next drain */
+	PjScan		scan;
+	MemoryContext batch;		/* reset after each batch */
+} Drain;
+
+/* Set handovers; a drain waits a little for those who are in the way. */
+static void
+hand_over(const int32 *ids, int n)
+{
+	int32		waits = pj_hand_over(ids, n, pj_tail_wait);
+
+	if (waits)
+		ereport(NOTICE,
+				errmsg("projection \"%s\" is not drained yet",
+					   pj_projection_by_id(waits)->name),
+				errdetail("Transactions that append events were open when it was created, reset or switched on, and still are."),
+				errhint("Call projector_drain again when they have ended."));
+}
+
+/* ---- the pairs ---- */
+
+static void
+add_pair(Drain *drain, const PjPair *pair)
+{
+	DrainPair  *dp = palloc0(sizeof(DrainPair));
+
+	dp->step.projection_id = pair->projection->id;
+	dp->step.tenant = pair->tenant;
+	drain->pairs = lappend(drain->pairs, dp);
+}
+
+/* Find the pairs of a projection that have something to do. */
+static void
+add_pairs(Drain *drain, int32 projection_id, Datum tenant)
+{
+	PjProjection *projection;
+	PjPair	   *pairs;
+	int			n;
+
+	/* Once we have the lock it stays as it is. */
+	if (!pj_lock_projection(projection_id, ShareLock, false))
+		return;
+	projection = pj_projection_by_id(projection_id);
+	if (projection == NULL)
+		return;
+	if (projection->dormant)
+		ereport(NOTICE,
+				errmsg("projection \"%s\" is dormant", projection->name),
+				errhint("Run projector_adopt() if projections shall run in this copy of their database."));
+	else if (projection->mode != PJ_OFF && pj_projection_problem(projection))
+		ereport(NOTICE,
+				errmsg("projection \"%s\" has stopped: %s", projection->name,
+					   pj_projection_problem(projection)),
+				errhint("Repair the cause, or change the projection with projector_alter; it goes on by itself."));
+
+	n = pj_pairs_due(&drain->scan, projection, &pairs);
+	for (int i = 0; i < n; i++)
+		if (tenant == 0 || pj_text_equal(pairs[i].tenant, tenant))
+			add_pair(drain, &pairs[i]);
+}
+
+/*
+ * Take a pair's locks, unless we have enough of them.  One that somebody else
+ * is working on is passed over.  Find the log's tail, if it is needed.
+ */
+static bool
+enter_pair(Drain *drain, DrainPair *dp)
+{
+	MemoryContext batch;
+
+	if (dp->entered)
+		return true;
+	if (drain->entered == MAX_PAIRS)
+		return false;
+	batch = MemoryContextSwitchTo(GetMemoryChunkContext(dp));
+	dp->entered = pj_step_enter(&dp->step);
+	if (dp->entered && pj_pair_needs_tail(&dp->step.pair))
+		pj_scan_log(&drain->scan);
+	MemoryContextSwitchTo(batch);
+	drain->entered += dp->entered;
+	return dp->entered;
+}
+
+/* One batch of a pair.  Returns how many events it has applied. */
+static int64
+drain_batch(Drain *drain, DrainPair *dp)
+{
+	PjBounds	bounds = {
+		.limit = Min(drain->left, PG_INT32_MAX),
+		.upto = drain->upto,
+	};
+	int64		before = dp->step.counts.applied;
+
+	dp->finished = !enter_pair(drain, dp);
+	bounds.tail = Min(drain->scan.tail, drain->upto);
+	dp->finished = dp->finished || pj_step(&dp->step, &bounds) != PJ_MORE;
+	return dp->step.counts.applied - before;
+}
+
+/* Go round the pairs until none has anything to do. */
+static int64
+drain_pairs(Drain *drain)
+{
+	MemoryContext caller = MemoryContextSwitchTo(drain->batch);
+	int64		applied = 0;
+	bool		busy = true;
+
+	while (busy)
+	{
+		ListCell   *cell;
+
+		busy = false;
+		foreach(cell, drain->pairs)
+		{
+			DrainPair  *dp = lfirst(cell);
+			int64		n;
+
+			if (dp->finished || drain->left <= 0)
+				continue;
+			CHECK_FOR_INTERRUPTS();
+			n = drain_batch(drain, dp);
+			applied += n;
+			drain->left -= n;
+			busy = busy || !dp->finished;
+			MemoryContextReset(drain->batch);
+		}
+	}
+	MemoryContextSwitchTo(caller);
+	return applied;
+}
+
+static void
+save_pairs(Drain *drain)
+{
+	ListCell   *cell;
+
+	foreach(cell, drain->pairs)
+	{
+		DrainPair  *dp = lfirst(cell);
+
+		if (dp->entered)
+			pj_step_save(&dp->step);
+	}
+}
+
+/* Let the cursors of pairs whose events come by themselves follow the log. */
+static void
+follow_log(Drain *drain, const int32 *ids, int n, Datum tenant)
+{
+	PjScan	   *scan = &drain->scan;
+	int			kept = 0;
+	int			room = MAX_PAIRS;	/* new cursors are left to workers */
+
+	scan->tail_wait = 0;
+	pj_scan_log(scan);
+	for (int i = 0; i < scan->all.count; i++)
+	{
+		if (tenant && !pj_text_equal(scan->all.tenants[i], tenant))
+			continue;
+		scan->all.tenants[kept] = scan->all.tenants[i];
+		scan->all.last[kept++] = scan->all.last[i];
+	}
+	scan->all.count = kept;
+	for (int i = 0; i < n; i++)
+		pj_follow_log(ids[i], &scan->all, scan->tail, false, &room);
+}
+
+/* ---- the function ---- */
+
+/* The projections to drain: all, or the one of that name. */
+static int
+drained_projections(const char *name, int32 **ids)
+{
+	PjProjection *projections;
+	int			n = pj_projections(&projections);
+
+	if (name != NULL)
+	{
+		projections = pj_projection_find(name);
+		pj_refuse_dormant(projections);
+		n = 1;
+	}
+	*ids = palloc(sizeof(int32) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+		(*ids)[i] = projections[i].id;
+	return n;
+}
+
+/* See the install script. */
+Datum
+projector_drain(PG_FUNCTION_ARGS)
+{
+	Datum		name = pj_optional_text(fcinfo, 0, "name");
+	Datum		tenant = pj_optional_text(fcinfo, 1, "tenant_id");
+	Drain	   *drain = palloc0(sizeof(Drain));
+	int32	   *ids;
+	int			n;
+	PjContext	saved;
+	int64		applied;
+
+	pj_require_read_committed("projector_drain");
+	pj_refuse_in_user_code("projector_drain");
+	drain->left = PG_ARGISNULL(2) ? PG_INT64_MAX : PG_GETARG_INT64(2);
+	if (drain->left < 1)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("max_events must be positive"));
+	drain->scan.tail_wait = pj_tail_wait;
+	drain->batch = AllocSetContextCreate(CurrentMemoryContext,
+										 "projector batch",
+										 ALLOCSET_DEFAULT_SIZES);
+	n = drained_projections(name ? TextDatumGetCString(name) : NULL, &ids);
+
+	pj_enter_internal(&saved);
+	pj_outbox_sweep();
+
+	/* or a handler that appends what it subscribes to would keep us busy */
+	drain->upto = pj_source_last_log_seq();
+	hand_over(ids, n);
+	for (int i = 0; i < n; i++)
+		add_pairs(drain, ids[i], tenant);
+	applied = drain_pairs(drain);
+	save_pairs(drain);
+	follow_log(drain, ids, n, tenant);
+	(void) pj_deltas_add_up(name ? ids[0] : 0, tenant, MAX_PAIRS);
+	pj_models_refresh_altered(name ? ids[0] : 0, tenant);
+	pj_leave_internal(&saved);
+
+	PG_RETURN_INT64(applied);
+}

@@ -1,0 +1,553 @@
+/*
+ * items.c
+ *	  What an operator does with one queued event: try it again now, put it
+ *	  back into the queue, pass over it, or take that back.
+ *
+ * Each of these waits for the pair's locks, unlike a drain: somebody has asked
+ * for this event, and wants an answer.
+ */
+#include "base/compat.h"
+
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "storage/lockdefs.h"
+#include "utils/builtins.h"
+#include "utils/tuplestore.h"
+
+#include "api/items.h"
+#include "apply/apply.h"
+#include "base/args.h"
+#include "base/guc.h"
+#include "base/lock.h"
+#include "base/statement.h"
+#include "feed/pair_step.h"
+#include "ipc/wakeup.h"
+#include "kinds/problem.h"
+#include "log/tail.h"
+#include "rebuild/clear.h"
+#include "rebuild/rebuild.h"
+#include "registry/projection.h"
+#include "sandbox/user_context.h"
+#include "state/cursor.h"
+#include "state/failure.h"
+#include "state/offset.h"
+#include "state/outbox.h"
+#include "state/run_row.h"
+
+PG_FUNCTION_INFO_V1(projector_retry);
+PG_FUNCTION_INFO_V1(projector_requeue);
+PG_FUNCTION_INFO_V1(projector_requeue_dead);
+PG_FUNCTION_INFO_V1(projector_skip);
+PG_FUNCTION_INFO_V1(projector_unskip);
+PG_FUNCTION_INFO_V1(projector_note);
+
+/* The locks of so many pairs of a projection are taken one by one. */
+#define MAX_LOCKED_PAIRS	64
+
+/* An event of a pair, as the functions' first four arguments name it. */
+typedef struct QueuedEvent
+{
+	PjPair		pair;
+	Datum		aggregate;
+	int64		sequence;
+	bool		counted;		/* the attempt has been counted already */
+	PjContext	saved;
+} QueuedEvent;
+
+/*
+ * Read the arguments and take the locks; what changes the registry needs the
+ * projection's lock exclusively.
+ */
+static void
+enter_item(FunctionCallInfo fcinfo, const char *function, LOCKMODE mode,
+		   QueuedEvent *item)
+{
+	char	   *name = pj_required_name(fcinfo, 0, "name");
+	Datum		tenant = pj_required_text(fcinfo, 1, "tenant_id");
+	PjProjection *projection;
+
+	item->aggregate = pj_required_text(fcinfo, 2, "aggregate_id");
+	item->sequence = DatumGetInt64(pj_required(fcinfo, 3, "sequence_number"));
+	pj_require_read_committed(function);
+	pj_refuse_in_user_code(function);
+	projection = pj_projection_own(name, mode);
+	pj_refuse_dormant(projection);
+
+	pj_wake_at_commit();
+	pj_hint_at_commit(tenant);
+	pj_enter_internal(&item->saved);
+	pj_lock_pair(projection->id, tenant, ShareLock, true);
+	pj_lock_driver(projection->id, tenant, true);
+	pj_pair_look(&item->pair, projection, tenant);
+	pj_run_refuse(projection, tenant);
+}
+
+static int64
+item_offset(const QueuedEvent *item)
+{
+	PjOffset	offset = {.aggregate = item->aggregate};
+
+	pj_offsets_load(item->pair.projection->id, item->pair.tenant, &offset, 1);
+	return offset.last;
+}
+
+/* An event that has been applied cannot be applied or passed over now. */
+static void
+refuse_below_offset(const QueuedEvent *item)
+{
+	int64		offset = item_offset(item);
+
+	if (offset >= item->sequence)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("event %lld of aggregate \"%s\" is not above the offset of projection \"%s\"",
+					   (long long) item->sequence,
+					   TextDatumGetCString(item->aggregate),
+					   item->pair.projection->name),
+				errdetail("The offset is %lld: the event has been applied or passed over.",
+						  (long long) offset),
+				errhint("To apply it again, use projector_rebuild."));
+}
+
+/* The event itself; an error if it is not there, or of no interest. */
+static PjEvent *
+load_event(const QueuedEvent *item)
+{
+	const PjProjection *projection = item->pair.projection;
+	PjRange		range = {.aggregate = item->aggregate,
+		.after = item->sequence - 1,.upto = item->sequence,.max = 1};
+	PjEvent    *event;
+
+	if (pj_source_load(item->pair.tenant, &range, 1, 0, &event) == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_OBJECT),
+				errmsg("there is no event %lld of aggregate \"%s\" of tenant \"%s\"",
+					   (long long) item->sequence,
+					   TextDatumGetCString(item->aggregate),
+					   TextDatumGetCString(item->pair.tenant)));
+	if (!pj_projection_wants(projection, event))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("projection \"%s\" does not subscribe to events of type \"%s\"",
+					   projection->name,
+					   TextDatumGetCString(pj_event_type(event))));
+	return event;
+}
+
+/* The state of a pair that had stopped, once it is set going again. */
+static PjState
+state_when_set_going(const PjPair *pair)
+{
+	return pair->last_log_seq < pair->handover ?
+		PJ_REPLAYING : PJ_LIVE;
+}
+
+/* ---- retry ---- */
+
+/*
+ * In log order, an event is applied after all of its tenant's before it.  If
+ * one of those has failed it has to wait.
+ */
+static const char *
+retry_in_log_order(QueuedEvent *item, int64 log_seq)
+{
+	PjStep		step = {.pair = item->pair,.moved = true};
+	PjBounds	bounds = {.limit = PG_INT32_MAX,.tail = log_seq,
+	.retry = log_seq,.counted = item->counted};
+	bool		failed;
+
+	/* what is not settled has to wait too */
+	if (!pj_tail_reaches(log_seq, pj_tail_wait))
+		return "held";
+	step.pair.paused = false;
+	if (step.pair.state == PJ_STOPPED)
+		step.pair.state = state_when_set_going(&step.pair);
+	while (pj_step(&step, &bounds) == PJ_MORE && step.counts.failed == 0)
+		;
+
+	/* the dead event it had stopped at may still be there */
+	if (item->pair.state == PJ_STOPPED &&
+		step.pair.last_log_seq == item->pair.last_log_seq)
+		step.pair.state = PJ_STOPPED;
+
+	/* the cursor stands before the event that has failed */
+	failed = step.counts.failed > 0 && step.pair.last_log_seq == log_seq - 1;
+	pj_step_save(&step);
+	if (step.pair.last_log_seq >= log_seq)
+		return "applied";
+	return failed ? "failed" : "held";
+}
+
+/* Apply one queued event, and those of its aggregate before it. */
+static const char *
+retry_item(QueuedEvent *item)
+{
+	PjPair	   *pair = &item->pair;
+	PjRange		range = {.aggregate = item->aggregate,.upto = item->sequence,
+	.own = pair->projection->options.batch_size};
+	PjClaim		claim;
+	PjApply		apply = {
+		.pair = pair,
+		.driver = PJ_BY_RETRY,
+		.ranges = &range,
+		.nranges = 1,
+		.claims = &claim,
+		.nclaims = 1,
+		.counted = item->counted,
+	};
+	PjCounts	counts = {0};
+
+	if (!pj_outbox_claim_one(pair->projection->id, pair->tenant,
+							 item->aggregate, item->sequence, &claim))
+		return "none";
+	refuse_below_offset(item);
+	apply.retry = pj_event_log_seq(&claim.event);
+	if (pair->projection->log_ordered)
+		return retry_in_log_order(item, apply.retry);
+
+	do
+	{
+		pj_apply(&apply);
+		pj_apply_count(&apply, &counts);
+	} while (apply.incomplete && apply.applied > 0 && apply.failed == 0);
+	pj_cursor_save(pair, &counts);
+
+	if (apply.failed > 0 && apply.failed_at == item->sequence)
+		return "failed";
+	if (apply.dropped > 0)
+		return "none";
+	return item_offset(item) >= item->sequence ? "applied" : "held";
+}
+
+/*
+ * Apply the event that a step has announced.  The caller has entered the pair,
+ * and our own context.
+ */
+void
+pj_item_apply_announced(const PjStep *step)
+{
+	QueuedEvent item = {.pair = step->pair,
+		.aggregate = step->announced_aggregate,
+	.sequence = step->announced_sequence,.counted = true};
+
+	(void) retry_item(&item);
+}
+
+/* See the install script. */
+Datum
+projector_retry(PG_FUNCTION_ARGS)
+{
+	QueuedEvent item = {0};
+	const char *result;
+
+	enter_item(fcinfo, "projector_retry", ShareLock, &item);
+	if (item.pair.mode == PJ_OFF)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("projection \"%s\" is off for tenant \"%s\"",
+					   item.pair.projection->name,
+					   TextDatumGetCString(item.pair.tenant)),
+				errhint("Switch it on with projector_set_mode."));
+	if (item.pair.mode == PJ_SHADOW)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("projection \"%s\" is in mode \"shadow\" for tenant \"%s\"",
+					   item.pair.projection->name,
+					   TextDatumGetCString(item.pair.tenant)),
+				errhint("Events are applied in another mode: see projector_set_mode."));
+	pj_refuse_problem(item.pair.projection);
+	result = retry_item(&item);
+	pj_leave_internal(&item.saved);
+
+	PG_RETURN_TEXT_P(cstring_to_text(result));
+}
+
+/* ---- requeue ---- */
+
+/*
+ * Make an item pending again, and let what waited for it follow: the rest of
+ * its aggregate, or a pair that had stopped there.
+ */
+static bool
+requeue_item(PjPair *pair, const PjEvent *event)
+{
+	Datum		aggregate = pj_event_aggregate(event);
+
+	if (!pj_outbox_requeue(pair->projection->id, pj_event_log_seq(event)))
+		return false;
+	if (pair->state == PJ_STOPPED)
+	{
+		pair->state = state_when_set_going(pair);
+		pj_cursor_save(pair, &(PjCounts) {0});
+	}
+	pj_outbox_release(pair->projection->id, pair->tenant, &aggregate, 1);
+	return true;
+}
+
+/* See the install script. */
+Datum
+projector_requeue(PG_FUNCTION_ARGS)
+{
+	QueuedEvent item = {0};
+	PjClaim		claim;
+	bool		done = false;
+
+	enter_item(fcinfo, "projector_requeue", ShareLock, &item);
+	if (pj_outbox_claim_one(item.pair.projection->id, item.pair.tenant,
+							item.aggregate, item.sequence, &claim))
+	{
+		refuse_below_offset(&item);
+		done = requeue_item(&item.pair, &claim.event);
+	}
+	pj_leave_internal(&item.saved);
+
+	PG_RETURN_BOOL(done);
+}
+
+/*
+ * The projections that the caller may look after: all, or the one named.  How
+ * they are to be locked is not known yet.
+ */
+static int
+own_projections(Datum name, int32 **ids)
+{
+	PjProjection *projections;
+	int			n = pj_projections(&projections);
+	int			count = 0;
+
+	*ids = palloc(sizeof(int32) * Max(n, 1));
+	if (name)
+	{
+		PjProjection *projection = pj_projection_find(TextDatumGetCString(name));
+
+		pj_projection_check_own(projection);
+		(*ids)[0] = projection->id;
+		return 1;
+	}
+	for (int i = 0; i < n; i++)
+		if (!projections[i].dormant && pj_projection_is_own(&projections[i]))
+			(*ids)[count++] = projections[i].id;
+	return count;
+}
+
+/* A pair that has dead events. */
+typedef struct DeadPair
+{
+	int32		projection_id;
+	Datum		tenant;
+} DeadPair;
+
+static int
+compare_pairs(const void *a, const void *b)
+{
+	const DeadPair *one = a;
+	const DeadPair *other = b;
+
+	if (one->projection_id != other->projection_id)
+		return one->projection_id < other->projection_id ? -1 : 1;
+	return pj_text_compare(one->tenant, other->tenant);
+}
+
+/* The pairs of the events, in the order in which they are locked. */
+static int
+pairs_of(const int32 *ids, PjClaim *claims, int n, DeadPair **pairs)
+{
+	int			count = 0;
+
+	*pairs = palloc(sizeof(DeadPair) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		(*pairs)[i].projection_id = ids[i];
+		(*pairs)[i].tenant = pj_event_tenant(&claims[i].event);
+	}
+	qsort(*pairs, n, sizeof(DeadPair), compare_pairs);
+	for (int i = 0; i < n; i++)
+		if (i == 0 || compare_pairs(&(*pairs)[i], &(*pairs)[count - 1]) != 0)
+			(*pairs)[count++] = (*pairs)[i];
+	return count;
+}
+
+/*
+ * Take the locks of the pairs.  The lock table is small: of a projection with
+ * many pairs its own lock is taken, exclusively, which stands for all of them.
+ */
+static void
+lock_dead_pairs(const DeadPair *pairs, int n)
+{
+	int			hi;
+
+	for (int lo = 0; lo < n; lo = hi)
+	{
+		int32		id = pairs[lo].projection_id;
+
+		for (hi = lo; hi < n && pairs[hi].projection_id == id; hi++)
+			;
+		if (hi - lo > MAX_LOCKED_PAIRS)
+		{
+			pj_lock_projection(id, ExclusiveLock, true);
+			continue;
+		}
+		pj_lock_projection(id, ShareLock, true);
+		for (int i = lo; i < hi; i++)
+		{
+			pj_lock_pair(id, pairs[i].tenant, ShareLock, true);
+			pj_lock_driver(id, pairs[i].tenant, true);
+		}
+	}
+}
+
+/* See the install script. */
+Datum
+projector_requeue_dead(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	int32		limit = DatumGetInt32(pj_required(fcinfo, 0, "max_rows"));
+	Datum		name = pj_optional_text(fcinfo, 1, "name");
+	Datum		tenant = pj_optional_text(fcinfo, 2, "tenant_id");
+	int32	   *projection_ids,
+			   *ids;
+	PjClaim    *claims;
+	DeadPair   *pairs;
+	PjContext	saved;
+	int			n,
+				npairs;
+
+	pj_require_read_committed("projector_requeue_dead");
+	pj_refuse_in_user_code("projector_requeue_dead");
+	if (limit < 1)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("max_rows must be positive"));
+	InitMaterializedSRF(fcinfo, 0);
+	pj_wake_at_commit();
+	n = own_projections(name, &projection_ids);
+
+	pj_enter_internal(&saved);
+	n = pj_outbox_dead(projection_ids, n, tenant, limit, &ids, &claims);
+	npairs = pairs_of(ids, claims, n, &pairs);
+	lock_dead_pairs(pairs, npairs);
+	for (int i = 0; i < n; i++)
+	{
+		PjEvent    *event = &claims[i].event;
+		PjPair		pair = {.tenant = pj_event_tenant(event)};
+		Datum		values[4];
+		bool		nulls[4] = {false};
+
+		pair.projection = pj_projection_by_id(ids[i]);
+		if (pair.projection == NULL)
+			continue;			/* somebody else has been faster */
+		pj_pair_look(&pair, pair.projection, pair.tenant);
+		if (pj_run_is_active(pair.projection, pair.tenant))
+			continue;			/* it knows what to do with them */
+		if (!requeue_item(&pair, event))
+			continue;			/* somebody else has been faster */
+		pj_hint_at_commit(pair.tenant);
+		values[0] = CStringGetTextDatum(pair.projection->name);
+		values[1] = pj_event_tenant(event);
+		values[2] = pj_event_aggregate(event);
+		values[3] = event->values[PJ_EVENT_SEQUENCE_NUMBER];
+		tuplestore_putvalues(result->setResult, result->setDesc, values,
+							 nulls);
+	}
+	pj_leave_internal(&saved);
+
+	PG_RETURN_NULL();
+}
+
+/* ---- skip ---- */
+
+/* See the install script. */
+Datum
+projector_skip(PG_FUNCTION_ARGS)
+{
+	Datum		reason = pj_optional_text(fcinfo, 4, "reason");
+	char	   *who = GetUserNameFromId(GetUserId(), false);
+	QueuedEvent item = {0};
+	PjEvent    *event;
+	bool		done;
+
+	if (reason == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				errmsg("reason must not be null"),
+				errhint("Say why the event may be left out: reason => '...'. It is kept with the failure."));
+	enter_item(fcinfo, "projector_skip", ExclusiveLock, &item);
+	event = load_event(&item);
+	refuse_below_offset(&item);
+	done = pj_failure_skip(item.pair.projection, event, reason, who);
+	pj_failure_note_skips(item.pair.projection);
+
+	/* whoever meets it next passes over it, and goes on with the others */
+	requeue_item(&item.pair, event);
+	pj_leave_internal(&item.saved);
+
+	PG_RETURN_BOOL(done);
+}
+
+/* See the install script. */
+Datum
+projector_unskip(PG_FUNCTION_ARGS)
+{
+	QueuedEvent item = {0};
+	PjEvent    *event;
+	bool		passed;
+	bool		done;
+
+	enter_item(fcinfo, "projector_unskip", ExclusiveLock, &item);
+	event = load_event(&item);
+	passed = item_offset(&item) >= item.sequence;
+	done = pj_failure_unskip(item.pair.projection, pj_event_log_seq(event));
+	pj_failure_note_skips(item.pair.projection);
+	if (done && passed && pj_clear_by_aggregate(item.pair.projection))
+	{
+		(void) pj_rebuild_aggregate(item.pair.projection, item.pair.tenant,
+									item.aggregate);
+		passed = false;
+	}
+	pj_leave_internal(&item.saved);
+
+	if (done && passed)
+		ereport(NOTICE,
+				errmsg("event %lld of aggregate \"%s\" has been passed over, and is not in the read model",
+					   (long long) item.sequence,
+					   TextDatumGetCString(item.aggregate)),
+				errhint("Run projector_rebuild for the tenant."));
+	PG_RETURN_BOOL(done);
+}
+
+/* ---- notes ---- */
+
+/* See the install script. */
+Datum
+projector_note(PG_FUNCTION_ARGS)
+{
+	int64		failure_id = DatumGetInt64(pj_required(fcinfo, 0,
+													   "failure_id"));
+	Datum		remarks = pj_required(fcinfo, 1, "note");
+	PjProjection *projection;
+	PjContext	saved;
+	int32		id;
+
+	if (!JB_ROOT_IS_OBJECT(DatumGetJsonbP(remarks)))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("note must be a JSON object"));
+	pj_enter_internal(&saved);
+	id = pj_failure_projection(failure_id);
+	pj_leave_internal(&saved);
+	projection = id ? pj_projection_by_id(id) : NULL;
+	if (projection == NULL)
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_OBJECT),
+				errmsg("failure %lld does not exist", (long long) failure_id),
+				errhint("The failures are listed in projector.failures."));
+	pj_projection_own(projection->name, ShareLock);
+
+	pj_enter_internal(&saved);
+	pj_failure_note(failure_id, remarks);
+	pj_leave_internal(&saved);
+
+	PG_RETURN_VOID();
+}

@@ -1,0 +1,98 @@
+/*
+ * apply.h
+ *	  The one way in which events are applied.
+ */
+#ifndef PJ_APPLY_H
+#define PJ_APPLY_H
+
+#include "base/compat.h"
+
+#include "log/log_read.h"
+#include "state/cursor.h"
+#include "state/digest.h"
+#include "state/outbox.h"
+
+typedef enum PjDriver
+{
+	PJ_BY_APPEND,				/* inline: what cannot be applied is queued */
+	PJ_BY_STRICT_APPEND,		/* what cannot be applied is an error */
+	PJ_BY_QUEUE,				/* claimed items */
+	PJ_BY_RETRY,				/* one item, whatever its back-off */
+	PJ_BY_LOG					/* the log is being read; else as PJ_BY_APPEND */
+} PjDriver;
+
+/* What to do with an event that fails. */
+typedef enum PjOnError
+{
+	PJ_ERROR_RECORDED,			/* keep it, to be tried again */
+	PJ_ERROR_RAISED,
+	PJ_ERROR_SKIPPED			/* pass over it at once */
+} PjOnError;
+
+typedef struct PjApply
+{
+	/* what to apply */
+	PjPair	   *pair;
+	PjDriver	driver;
+	PjRange    *ranges;			/* aggregates, each up to which event */
+	int			nranges;
+	PjEvent    *given;			/* the ranges' last events, except for items;
+								 * if log-ordered, as they are in the log */
+	int			ngiven;
+	PjClaim    *claims;			/* the ranges' items, if they come from some */
+	int			nclaims;
+	int64		retry;			/* log_seq of the event to be tried even if it
+								 * is dead or its time has not come, or 0 */
+	bool		counted;		/* its attempt has been counted already */
+	bool		announce;		/* count the first event's attempt, and apply
+								 * nothing (see caution.c) */
+
+	PjOnError	on_error;
+	bool		rebuild;		/* the events are read again, all of them */
+
+	/* what became of it */
+	int64		applied;
+	int64		skipped;		/* passed over */
+	int64		failed;
+	int64		failed_at;		/* the last failed event's sequence number */
+	int64		dead;			/* events that are dead now */
+	const PjEvent *announced;	/* the event whose attempt was counted */
+	int64		us;				/* microseconds it took */
+	PjDigest	digest;			/* how the read model's has changed */
+	int64		last_log_seq;	/* the last position of an event applied */
+	int64		passed;			/* if log-ordered: all up to this log_seq are
+								 * done with */
+	int64		held;			/* items newly marked as held */
+	int64		blocked;		/* aggregates that wait for something */
+	bool		released;		/* items that were held no longer are */
+	int64		dropped;		/* items there was nothing left to do for */
+	bool		busy;			/* an open transaction has moved some offset */
+	bool		conflict;		/* somebody else kept being in the way */
+	bool		incomplete;		/* the limit cut something off */
+} PjApply;
+
+/* Is it the transaction that appends the events which applies them? */
+static inline bool
+pj_is_append(const PjApply *apply)
+{
+	return apply->driver == PJ_BY_APPEND ||
+		apply->driver == PJ_BY_STRICT_APPEND;
+}
+
+/* Add to what has been done for the pair. */
+static inline void
+pj_apply_count(const PjApply *apply, PjCounts *counts)
+{
+	counts->applied += apply->applied;
+	counts->failed += apply->failed;
+	counts->dead += apply->dead;
+	counts->batches += apply->applied > 0;
+	counts->us += apply->us;
+}
+
+/* the error of an event that was announced */
+extern const char pj_suspect_message[];
+
+extern void pj_apply(PjApply *apply);
+
+#endif							/* PJ_APPLY_H */

@@ -1,0 +1,413 @@
+/*
+ * batch_load.c
+ *	  What a batch consists of: its aggregates' offsets, their events, and what
+ *	  the outbox says of them.
+ *
+ * Events whose order matters form a slice: an aggregate's in sequence, or all
+ * in log order.  A slice is cut before the first event that may not be applied
+ * by this driver now.
+ */
+#include "base/compat.h"
+
+#include "apply/batch.h"
+#include "state/failure.h"
+
+/*
+ * Given events and claimed items take at most this many earlier events of
+ * their aggregate along at a time.
+ */
+#define MAX_BACKLOG			32
+
+/* Does the driver come with events, rather than with items? */
+static bool
+has_given(const PjApply *apply)
+{
+	return pj_is_append(apply) || apply->driver == PJ_BY_LOG;
+}
+
+/*
+ * Do the given events follow directly upon the offsets?  Then there is
+ * nothing to load: all before them have been applied.
+ */
+static bool
+given_suffice(const PjApply *apply, const PjOffset *offsets)
+{
+	int			range = -1;
+	int64		previous = 0;
+
+	if (apply->ngiven == 0 || apply->busy)
+		return false;
+	for (int i = 0; i < apply->ngiven; i++)
+	{
+		const PjEvent *event = &apply->given[i];
+
+		if (range < 0 ||
+			!pj_text_equal(apply->ranges[range].aggregate,
+						   pj_event_aggregate(event)))
+			previous = offsets[++range].last;
+		if (pj_event_sequence(event) != previous + 1)
+			return false;
+		previous++;
+	}
+	return true;
+}
+
+/* Have the batch's events been read from the log, by us or by the driver? */
+bool
+pj_batch_is_read(const PjBatch *batch)
+{
+	return batch->loaded || batch->apply->driver == PJ_BY_LOG;
+}
+
+/*
+ * Load the events of all ranges from their offsets on.  Items whose events are
+ * too many for a batch stay for the next one.
+ */
+static int
+load_ranges(PjBatch *batch, PjEvent **events)
+{
+	PjApply    *apply = batch->apply;
+	bool		cut;
+	int			n;
+
+	for (int i = 0; i < apply->nranges; i++)
+	{
+		PjRange    *range = &apply->ranges[i];
+
+		range->after = batch->offsets[i].last;
+		range->max = batch->offsets[i].busy ? 0 :
+			range->own + MAX_BACKLOG + 1;
+	}
+	n = pj_source_load_some(apply->pair->tenant, apply->ranges, apply->nranges,
+							batch->projection->event_types,
+							apply->driver == PJ_BY_QUEUE ? PJ_BATCH_BYTES :
+							SIZE_MAX, events, &cut);
+	apply->incomplete = apply->incomplete || cut;
+	return n;
+}
+
+/*
+ * Load the events of all ranges, or take the given ones.  In log order there
+ * may be some among them that have been applied.
+ */
+static void
+load_events(PjBatch *batch)
+{
+	PjApply    *apply = batch->apply;
+	PjEvent    *events = apply->given;
+	int			n = batch->loaded ? load_ranges(batch, &events) :
+		apply->ngiven;
+
+	batch->events = palloc(sizeof(PjEvent *) * Max(n, 1));
+	batch->stale = palloc(sizeof(int64) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		if (batch->by_log && pj_event_sequence(&events[i]) <=
+			batch->offsets[events[i].range].last)
+			batch->stale[batch->nstale++] = pj_event_log_seq(&events[i]);
+		else
+			batch->events[batch->nevents++] = &events[i];
+	}
+}
+
+/* Events in log order are one slice, whichever aggregates they are of. */
+static void
+cut_one_slice(PjBatch *batch)
+{
+	int		   *last = palloc(sizeof(int) * batch->apply->nranges);
+
+	for (int i = 0; i < batch->apply->nranges; i++)
+		last[i] = -1;
+	batch->nslices = 1;
+	batch->slices[0].end = batch->slices[0].loaded_end = batch->nevents;
+	for (int i = 0; i < batch->nevents; i++)
+	{
+		int			range = batch->events[i]->range;
+
+		batch->slice_of[i] = 0;
+		batch->offset_of[i] = range;
+		batch->before[i] = last[range];
+		last[range] = i;
+	}
+}
+
+/* Otherwise they come in the order of the ranges: each has its slice. */
+static void
+cut_slice(PjBatch *batch, int s)
+{
+	PjSlice    *slice = &batch->slices[s];
+	int			at = s > 0 ? batch->slices[s - 1].loaded_end : 0;
+
+	slice->first = slice->applied_end = at;
+	while (at < batch->nevents &&
+		   pj_text_equal(pj_event_aggregate(batch->events[at]),
+						 batch->offsets[s].aggregate))
+	{
+		batch->slice_of[at] = batch->offset_of[at] = s;
+		batch->before[at] = at > slice->first ? at - 1 : -1;
+		at++;
+	}
+	slice->end = slice->loaded_end = at;
+	if (batch->loaded && at - slice->first == batch->apply->ranges[s].max)
+		batch->apply->incomplete = true;
+}
+
+static void
+cut_slices(PjBatch *batch)
+{
+	int			room = Max(batch->nevents, 1);
+
+	batch->nslices = batch->apply->nranges;
+	batch->slices = palloc0(sizeof(PjSlice) * batch->nslices);
+	batch->slice_of = palloc(sizeof(int) * room);
+	batch->offset_of = palloc(sizeof(int) * room);
+	batch->before = palloc(sizeof(int) * room);
+	if (batch->by_log)
+		cut_one_slice(batch);
+	else
+		for (int s = 0; s < batch->nslices; s++)
+			cut_slice(batch, s);
+}
+
+/* May this event be applied by this driver now? */
+static bool
+may_apply(const PjBatch *batch, int i)
+{
+	const PjApply *apply = batch->apply;
+	const PjItem *item = &batch->items[i];
+
+	switch (item->status)
+	{
+		case PJ_NO_ROW:
+			return true;
+		case PJ_PENDING:
+			return item->claimed;
+		case PJ_FAILED:
+		case PJ_DEAD:
+			if (!item->claimed || (has_given(apply) && !batch->by_log))
+				return false;
+			if (pj_event_log_seq(batch->events[i]) == apply->retry)
+				return true;
+			return item->status == PJ_FAILED && item->due;
+	}
+	return false;
+}
+
+/* Are there but few events to take along, and all given ones at hand? */
+static bool
+short_backlog(const PjBatch *batch, int s)
+{
+	const PjSlice *slice = &batch->slices[s];
+	const PjRange *range = &batch->apply->ranges[s];
+	int			own = slice->first;
+
+	if (range->upto <= batch->offsets[s].last)
+		return true;			/* all have been applied */
+	while (own < slice->end &&
+		   pj_event_sequence(batch->events[own]) < range->from)
+		own++;
+	return own - slice->first <= MAX_BACKLOG &&
+		slice->end > slice->first &&
+		pj_event_sequence(batch->events[slice->end - 1]) == range->upto;
+}
+
+/* Take over what the claims say.  Both are sorted alike. */
+static void
+items_from_claims(PjBatch *batch, bool *known)
+{
+	const PjApply *apply = batch->apply;
+
+	for (int c = 0, i = 0; c < apply->nclaims; c++)
+	{
+		const PjClaim *claim = &apply->claims[c];
+		const PjSlice *slice = &batch->slices[claim->range];
+		int64		log_seq = pj_event_log_seq(&claim->event);
+
+		i = Max(i, slice->first);
+		while (i < slice->loaded_end &&
+			   pj_event_log_seq(batch->events[i]) < log_seq)
+			i++;
+		if (i < slice->loaded_end &&
+			pj_event_log_seq(batch->events[i]) == log_seq)
+		{
+			batch->items[i] = claim->item;
+			known[i] = true;
+		}
+	}
+}
+
+/*
+ * Find the events' items.  New events have none, and those of claims are
+ * known.
+ */
+static void
+look_at_items(PjBatch *batch)
+{
+	int			room = Max(batch->nevents, 1);
+	PjEvent   **unknown = palloc(sizeof(PjEvent *) * room);
+	int		   *place = palloc(sizeof(int) * room);
+	bool	   *known = palloc0(sizeof(bool) * room);
+	PjItem	   *items;
+	int			n = 0;
+
+	batch->items = palloc0(sizeof(PjItem) * room);
+	items_from_claims(batch, known);
+	for (int i = 0; i < batch->nevents; i++)
+	{
+		if (known[i] || pj_batch_is_new(batch, i))
+			continue;
+		unknown[n] = batch->events[i];
+		place[n++] = i;
+	}
+	if (n == 0)
+		return;
+	items = palloc(sizeof(PjItem) * n);
+	pj_outbox_look(batch->projection->id, unknown, n, items);
+	for (int i = 0; i < n; i++)
+		batch->items[place[i]] = items[i];
+}
+
+/* End each slice before the first event that may not be applied. */
+static void
+cut_blocked(PjBatch *batch)
+{
+	PjApply    *apply = batch->apply;
+
+	for (int s = 0; s < batch->nslices; s++)
+	{
+		PjSlice    *slice = &batch->slices[s];
+		int			i = slice->first;
+
+		while (i < slice->end && may_apply(batch, i))
+			i++;
+		slice->stopped = i < slice->end ||
+			(!batch->by_log && batch->offsets[s].busy);
+
+		/*
+		 * Given events take their aggregate's backlog along only if that is
+		 * short, and nothing is in the way.
+		 */
+		if (has_given(apply) && !batch->by_log &&
+			(slice->stopped || !short_backlog(batch, s)))
+		{
+			slice->stopped = true;
+			i = slice->first;
+		}
+		slice->end = i;
+		apply->blocked += slice->stopped;
+	}
+}
+
+/* How the pair is doing; an append has not looked. */
+static PjPair
+pair_now(const PjBatch *batch)
+{
+	PjPair		pair = *batch->apply->pair;
+
+	if (pj_is_append(batch->apply))
+		pj_pair_look(&pair, pair.projection, pair.tenant);
+	return pair;
+}
+
+/*
+ * Is this event, which has no item and is not just being appended, read
+ * again?  Not if the projection had been off, or follows the log.
+ */
+bool
+pj_batch_is_reread(const PjBatch *batch, const PjEvent *event,
+				   const PjPair *pair)
+{
+	if (batch->apply->rebuild)
+		return true;
+	switch (pair->state)
+	{
+		case PJ_SWITCHING:
+			return false;
+		case PJ_REPLAYING:
+			return !batch->projection->handed_over ||
+				pj_event_log_seq(event) <= pair->handover;
+		default:
+			return batch->apply->driver != PJ_BY_LOG;
+	}
+}
+
+/*
+ * An event is replayed unless it is just being appended, or has been waiting
+ * in the outbox ever since.
+ */
+static void
+mark_replays(PjBatch *batch)
+{
+	PjPair		pair;
+	bool		looked = false;
+
+	for (int i = 0; i < batch->nevents; i++)
+	{
+		PjEvent    *event = batch->events[i];
+
+		if (batch->items[i].status != PJ_NO_ROW || pj_batch_is_new(batch, i))
+		{
+			event->replay = batch->items[i].replay;
+			continue;
+		}
+		if (!looked)
+			pair = pair_now(batch);
+		looked = true;
+		event->replay = pj_batch_is_reread(batch, event, &pair);
+	}
+}
+
+/* Events that an operator has decided to pass over. */
+static void
+mark_skips(PjBatch *batch)
+{
+	if (batch->projection->skips && pj_batch_is_read(batch))
+		pj_failure_mark_skipped(batch->projection, batch->events,
+								batch->nevents);
+}
+
+/* Get ready to run SQL of our own. */
+void
+pj_batch_enter(PjBatch *batch)
+{
+	if (!batch->entered)
+		pj_enter_internal(&batch->saved);
+	batch->entered = true;
+}
+
+/*
+ * Is SQL of ours needed?  Not for new events that follow upon their offsets,
+ * if those have rows.
+ */
+static bool
+needs_sql(const PjBatch *batch)
+{
+	for (int i = 0; i < batch->apply->nranges; i++)
+		if (!batch->offsets[i].exists)
+			return true;
+	return pj_batch_is_read(batch);
+}
+
+/* Find out what there is to apply. */
+void
+pj_batch_load(PjBatch *batch)
+{
+	PjApply    *apply = batch->apply;
+
+	batch->offsets = palloc(sizeof(PjOffset) * apply->nranges);
+	for (int i = 0; i < apply->nranges; i++)
+		batch->offsets[i].aggregate = apply->ranges[i].aggregate;
+	pj_offsets_load(batch->projection->id, apply->pair->tenant,
+					batch->offsets, apply->nranges);
+	for (int i = 0; i < apply->nranges; i++)
+		apply->busy = apply->busy || batch->offsets[i].busy;
+	batch->loaded = !batch->by_log && !given_suffice(apply, batch->offsets);
+	if (needs_sql(batch))
+		pj_batch_enter(batch);
+	load_events(batch);
+	cut_slices(batch);
+	look_at_items(batch);
+	cut_blocked(batch);
+	mark_replays(batch);
+	mark_skips(batch);
+}

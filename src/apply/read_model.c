@@ -1,0 +1,107 @@
+/*
+ * read_model.c
+ *	  A read model as a whole: the digest of all of a tenant's rows.
+ */
+#include "base/compat.h"
+
+#include "apply/model_rows.h"
+#include "apply/read_model.h"
+#include "base/lock.h"
+#include "kinds/problem.h"
+#include "registry/target.h"
+#include "state/cursor.h"
+#include "state/delta.h"
+
+static void
+add_row(void *arg, const PjRow *row)
+{
+	pj_digest_add(arg, &row->hash);
+}
+
+/*
+ * The digest of a tenant's rows, from the tables themselves, as a snapshot sees
+ * them, or if it is NULL as they are now.
+ */
+void
+pj_model_digest(const PjProjection *projection, Datum tenant,
+				Snapshot snapshot, PjDigest *digest)
+{
+	memset(digest, 0, sizeof(*digest));
+	for (int i = 0; i < pj_target_count(projection); i++)
+	{
+		PjRowReader reader = {
+			.projection = projection,
+			.target = i,
+			.tenant = tenant,
+			.snapshot = snapshot,
+			.receive = add_row,
+			.arg = digest,
+		};
+
+		pj_rows_read(&reader);
+		digest->layout = reader.layout;
+	}
+}
+
+/*
+ * Find the digest from the rows, and keep it.  The caller has the pair to
+ * itself, or nobody else keeps its digest: what an append has changed after the
+ * rows were read must not be forgotten.  And the caller is in our own context.
+ */
+void
+pj_model_refresh(const PjProjection *projection, Datum tenant, int64 log_seq)
+{
+	PjDigest	digest;
+
+	pj_model_digest(projection, tenant, NULL, &digest);
+	pj_digest_forget(projection->id, tenant);
+	pj_digest_set(projection->id, tenant, &digest, log_seq);
+}
+
+/*
+ * Have a pair to ourselves, if nobody works on it.  If that fails no lock is
+ * left that others would wait for: it is kept to the end of the transaction.
+ */
+static bool
+lock_alone(int32 projection_id, Datum tenant)
+{
+	if (!pj_lock_projection(projection_id, ShareLock, false) ||
+		!pj_lock_driver(projection_id, tenant, false))
+		return false;
+	if (pj_lock_pair(projection_id, tenant, ExclusiveLock, false))
+		return true;
+	pj_unlock_driver(projection_id, tenant);
+	return false;
+}
+
+/*
+ * Find the digests of pairs from the rows whose target has been altered since
+ * something was noted: of a projection and tenant, or all if these are 0.  A
+ * pair that somebody else works on is left for later.
+ */
+void
+pj_models_refresh_altered(int32 projection_id, Datum tenant)
+{
+	int32	   *ids;
+	Datum	   *tenants;
+	int			n = pj_deltas_of_other_layouts(projection_id, tenant, &ids,
+											   &tenants);
+
+	for (int i = 0; i < n; i++)
+	{
+		PjProjection *projection;
+		PjPair		pair;
+
+		if (!lock_alone(ids[i], tenants[i]))
+			continue;
+		projection = pj_projection_by_id(ids[i]);
+		if (projection == NULL || projection->dormant ||
+			pj_projection_problem(projection) != NULL)
+			continue;
+		pj_pair_look(&pair, projection, tenants[i]);
+		if (pj_digest_is_kept(projection))
+			pj_model_refresh(projection, tenants[i], pair.last_log_seq);
+		else
+			pj_digest_forget(projection->id, tenants[i]);
+	}
+}

@@ -1,0 +1,423 @@
+/*
+ * capture.c
+ *	  The trigger on the source: what happens to new events in the
+ *	  transaction that appends them.
+ *
+ * It fires once per statement, with the new rows in a transition table, so
+ * that INSERT, COPY and projector_append() are all the same to it.  It checks
+ * each event against its predecessor.  Then, for every projection that
+ * subscribes to it, the event is applied (inline, strict) or put on the work
+ * list (async, shadow, or inline if it cannot be applied now), and whoever
+ * leaves work to a worker asks for it to be woken.
+ *
+ * Rows are taken in chunks, so that memory is bounded whatever the size of
+ * the statement.  An aggregate's events come in sequence, so chunk after
+ * chunk is in order too.
+ */
+#include "base/compat.h"
+
+#include "access/xact.h"
+#include "executor/tuptable.h"
+#include "storage/lockdefs.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/tuplestore.h"
+
+#include "apply/apply.h"
+#include "base/errcodes.h"
+#include "base/lock.h"
+#include "base/trigger.h"
+#include "ipc/wakeup.h"
+#include "kinds/kind.h"
+#include "kinds/problem.h"
+#include "log/intake.h"
+#include "log/log_read.h"
+#include "registry/projection.h"
+#include "sandbox/user_context.h"
+#include "state/delta.h"
+#include "state/outbox.h"
+
+PG_FUNCTION_INFO_V1(projector_events_capture);
+
+/* A chunk ends with whichever comes first. */
+#define CHUNK_EVENTS	1000
+#define CHUNK_BYTES		(8 * 1024 * 1024)
+
+/* ---- checking ---- */
+
+static void
+refuse_sequence(const PjEvent *event, const char *detail)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_PJ_SEQUENCE_VIOLATION),
+			errmsg("event %lld of aggregate \"%s\" of tenant \"%s\" is out of sequence",
+				   (long long) pj_event_sequence(event),
+				   TextDatumGetCString(pj_event_aggregate(event)),
+				   TextDatumGetCString(pj_event_tenant(event))),
+			errdetail("%s", detail),
+			errhint("Use projector_append, which chooses the sequence number itself."));
+}
+
+/*
+ * Check that an event follows its predecessor, which may be the event before
+ * it in the statement.
+ */
+static void
+check_sequence(const PjEvent *event, const PjEvent *before)
+{
+	int64		sequence = pj_event_sequence(event);
+	PjPosition	previous;
+
+	if (sequence < 1)
+		refuse_sequence(event, "Sequence numbers begin with 1.");
+	if (sequence == 1)
+		return;
+
+	if (before && pj_event_sequence(before) == sequence - 1 &&
+		pj_text_equal(pj_event_aggregate(before), pj_event_aggregate(event)) &&
+		pj_text_equal(pj_event_tenant(before), pj_event_tenant(event)))
+		previous.log_seq = pj_event_log_seq(before);
+	else if (!pj_source_position(pj_event_tenant(event),
+								 pj_event_aggregate(event), sequence - 1,
+								 &previous))
+		refuse_sequence(event, psprintf("There is no event %lld.",
+										(long long) sequence - 1));
+
+	if (previous.log_seq >= pj_event_log_seq(event))
+		refuse_sequence(event,
+						psprintf("Its log_seq %lld is not greater than log_seq %lld of event %lld.",
+								 (long long) pj_event_log_seq(event),
+								 (long long) previous.log_seq,
+								 (long long) sequence - 1));
+}
+
+/* Is the event before this one missing, which has been restored? */
+static bool
+lacks_predecessor(const PjEvent *event)
+{
+	int64		sequence = pj_event_sequence(event);
+	PjPosition	previous;
+
+	if (sequence < 1)
+		refuse_sequence(event, "Sequence numbers begin with 1.");
+	return sequence > 1 &&
+		!pj_source_position(pj_event_tenant(event), pj_event_aggregate(event),
+							sequence - 1, &previous);
+}
+
+/* What was missing from the log when it was dumped is still missing. */
+static void
+report_gaps(int64 gaps)
+{
+	ereport(WARNING,
+			errcode(ERRCODE_PJ_EVENT_MISSING),
+			errmsg_plural("events are missing from the restored log, in %lld place",
+						  "events are missing from the restored log, in %lld places",
+						  gaps, (long long) gaps),
+			errdetail("They were missing when it was dumped. Read models that were built before may not be what a rebuild would give."),
+			errhint("See projector.missing_events."));
+}
+
+/* ---- applying ---- */
+
+static const char run_is_active[] =
+"A run is at work on the projection for this tenant.";
+
+/* Leave events to a worker.  "tried" says that some may have items. */
+static void
+enqueue(const PjProjection *projection, PjEvent *events, int n, bool tried)
+{
+	PjEvent   **pointers = palloc(sizeof(PjEvent *) * n);
+	PjContext	saved;
+
+	for (int i = 0; i < n; i++)
+		pointers[i] = &events[i];
+	pj_wake_at_commit();
+	if (!tried)
+	{
+		pj_outbox_add(projection->id, pointers, n);
+		return;
+	}
+	pj_enter_internal(&saved);
+	pj_outbox_enqueue(projection->id, pointers, n);
+	pj_leave_internal(&saved);
+}
+
+/*
+ * Get ready to apply to a pair: take its locks, then look how it is run.
+ * Returns why it cannot be done, or NULL.
+ */
+static const char *
+enter_pair(PjPair *pair, int32 projection_id, bool wait)
+{
+	PjProjection *projection;
+	const char *problem;
+
+	if (IsolationUsesXactSnapshot())
+		return "The transaction's isolation level is above READ COMMITTED.";
+	if (pj_user_code() != NULL)
+		return "The event is appended by a projection's code.";
+	if (!pj_lock_projection(projection_id, ShareLock, wait))
+		return "The projection is being changed.";
+	if (!pj_lock_pair_inline(projection_id, pair->tenant, wait))
+		return "The projection is locked for this tenant, or the transaction touches too many tenants.";
+
+	/* What we knew of it before we had the locks may be out of date. */
+	projection = pj_projection_by_id(projection_id);
+	if (projection == NULL)
+	{
+		pair->mode = PJ_OFF;	/* dropped */
+		return NULL;
+	}
+	if (projection->overrides)
+		pj_pair_look(pair, projection, pair->tenant);
+	else
+	{
+		pair->projection = projection;
+		pair->mode = projection->mode;
+		pair->paused = projection->paused;
+		pair->run_id = 0;
+	}
+	if (pair->paused)
+		return "The projection is paused.";
+	if (pair->run_id != 0)
+		return run_is_active;
+	problem = pj_projection_problem(projection);
+	return problem ? psprintf("The projection cannot run: %s.", problem) : NULL;
+}
+
+static void
+refuse_strict(const PjProjection *projection, Datum tenant, const char *why)
+{
+	ereport(ERROR,
+			errcode(IsolationUsesXactSnapshot() ?
+					ERRCODE_T_R_SERIALIZATION_FAILURE :
+					ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("projection \"%s\" cannot apply the event now for tenant \"%s\"",
+				   projection->name, TextDatumGetCString(tenant)),
+			errdetail("%s", why),
+			errhint("An event that need not be applied at once is queued in mode \"inline\"."));
+}
+
+/* Apply events of one tenant. */
+static void
+apply_now(PjPair *pair, PjEvent *events, int n)
+{
+	PjApply		apply = {
+		.pair = pair,
+		.driver = pair->mode == PJ_STRICT ? PJ_BY_STRICT_APPEND : PJ_BY_APPEND,
+		.given = events,
+		.ngiven = n,
+	};
+	PjCounts	counts = {0};
+
+	pj_events_sort(events, n);
+	apply.nranges = pj_events_ranges(events, n, &apply.ranges);
+	pj_apply(&apply);
+	pj_apply_count(&apply, &counts);
+	if (apply.applied + apply.failed > 0)
+		pj_delta_add(pair, &counts, &apply.digest, apply.last_log_seq);
+	if (apply.conflict)
+		enqueue(pair->projection, events, n, true);
+	else if (apply.applied < n)
+		pj_wake_at_commit();	/* some are queued */
+}
+
+/* Hand one tenant's events to a projection that may apply them at once. */
+static void
+capture_inline(PjProjection *projection, Datum tenant, PjMode mode,
+			   PjEvent *events, int n)
+{
+	PjPair		pair = {.projection = projection,.tenant = tenant};
+	const char *why = enter_pair(&pair, projection->id, mode == PJ_STRICT);
+
+	/* The mode may have changed before we had the locks. */
+	if (why == NULL)
+		mode = pair.mode;
+
+	/* not even a strict append fails for a row that cannot be read */
+	if (mode == PJ_STRICT && projection->unreadable)
+		mode = PJ_INLINE;
+
+	if (mode == PJ_FOLLOW)
+		pj_wake_at_commit();
+	if (!pj_mode_queues(mode))
+		return;
+	if (why == NULL && (mode == PJ_INLINE || mode == PJ_STRICT))
+		apply_now(&pair, events, n);
+	else if (mode == PJ_STRICT)
+		refuse_strict(projection, tenant, why);
+	else
+		enqueue(projection, events, n, false);
+}
+
+/*
+ * Hand a chunk of events to one projection.  Most chunks are of one tenant
+ * alone.
+ */
+static void
+capture_for(PjProjection *projection, PjEvent *events, int n)
+{
+	PjEvent    *left,
+			   *own;
+	int			nleft = 0;
+
+	if (projection->mode == PJ_FOLLOW && !projection->overrides)
+	{
+		pj_wake_at_commit();	/* a worker finds them in the log */
+		return;
+	}
+
+	left = palloc(sizeof(PjEvent) * n);
+	own = palloc(sizeof(PjEvent) * n);
+	for (int i = 0; i < n; i++)
+		if (pj_projection_wants(projection, &events[i]))
+			left[nleft++] = events[i];
+
+	/* Unless a tenant has a mode of its own they need no telling apart. */
+	if ((projection->mode == PJ_ASYNC || projection->mode == PJ_SHADOW) &&
+		!projection->overrides && nleft > 0)
+	{
+		enqueue(projection, left, nleft, false);
+		return;
+	}
+
+	while (nleft > 0)
+	{
+		Datum		tenant = pj_event_tenant(&left[0]);
+		PjMode		mode = projection->mode;
+		int			nown = 0,
+					kept = 0;
+
+		for (int i = 0; i < nleft; i++)
+		{
+			if (pj_text_equal(pj_event_tenant(&left[i]), tenant))
+				own[nown++] = left[i];
+			else
+				left[kept++] = left[i];
+		}
+		nleft = kept;
+
+		if (projection->overrides)
+		{
+			PjPair		pair;
+
+			pj_pair_look(&pair, projection, tenant);
+			mode = pair.mode;
+
+			/* a run waits for those who have locked the pair: be none of them */
+			if (pair.run_id != 0 && mode == PJ_STRICT)
+				refuse_strict(projection, tenant, run_is_active);
+			if (pair.run_id != 0 && mode == PJ_INLINE)
+				mode = PJ_ASYNC;
+		}
+		if (mode == PJ_INLINE || mode == PJ_STRICT)
+			capture_inline(projection, tenant, mode, own, nown);
+		else if (mode == PJ_FOLLOW)
+			pj_wake_at_commit();
+		else if (mode != PJ_OFF)
+			enqueue(projection, own, nown, false);
+	}
+}
+
+static bool
+is_captured(const PjProjection *projection)
+{
+	return !projection->dormant &&
+		(projection->mode != PJ_OFF || projection->overrides);
+}
+
+/* Hand a chunk of events to all projections. */
+static void
+capture_chunk(PjEvent *events, int n)
+{
+	PjProjection *projections;
+	int			nprojections = pj_projections(&projections);
+
+	bool		captured = false;
+
+	pj_kinds_sweep();
+	for (int i = 0; i < nprojections; i++)
+	{
+		if (!is_captured(&projections[i]))
+			continue;
+		capture_for(&projections[i], events, n);
+		captured = true;
+	}
+
+	/* workers need not look at all tenants */
+	for (int i = 0; i < n && captured; i++)
+		if (i == 0 || !pj_text_equal(pj_event_tenant(&events[i]),
+									 pj_event_tenant(&events[i - 1])))
+			pj_hint_at_commit(pj_event_tenant(&events[i]));
+}
+
+/* A row read from a file belongs to the slot: it must not go with a chunk. */
+static bool
+next_row(Tuplestorestate *rows, TupleTableSlot *slot, MemoryContext context)
+{
+	MemoryContext chunk = MemoryContextSwitchTo(context);
+	bool		found = tuplestore_gettupleslot(rows, true, false, slot);
+
+	MemoryContextSwitchTo(chunk);
+	return found;
+}
+
+/* AFTER INSERT, for each statement. */
+Datum
+projector_events_capture(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigdata = pj_trigger_data(fcinfo, "events_capture",
+											pj_source_table(),
+											PJ_AFTER_STATEMENT,
+											TRIGGER_EVENT_INSERT);
+	MemoryContext context,
+				caller;
+	TupleTableSlot *slot;
+	PjEvent    *events;
+	bool		more = true;
+	bool		restored = pj_intake_end();
+	int64		gaps = 0;
+
+	if (trigdata->tg_newtable == NULL)
+		elog(ERROR, "events_capture: called without a transition table");
+
+	context = AllocSetContextCreate(CurrentMemoryContext, "projector capture",
+									ALLOCSET_DEFAULT_SIZES);
+	slot = MakeSingleTupleTableSlot(RelationGetDescr(trigdata->tg_relation),
+									&TTSOpsMinimalTuple);
+	tuplestore_rescan(trigdata->tg_newtable);
+	caller = MemoryContextSwitchTo(context);
+	while (more)
+	{
+		Size		bytes = 0;
+		int			n = 0;
+
+		/* one chunk's memory is given back before the next is read */
+		MemoryContextReset(context);
+		events = palloc(sizeof(PjEvent) * CHUNK_EVENTS);
+		while (n < CHUNK_EVENTS && bytes < CHUNK_BYTES &&
+			   (more = next_row(trigdata->tg_newtable, slot, caller)))
+		{
+			bytes += pj_source_event(slot, &events[n]);
+			if (restored)
+				gaps += lacks_predecessor(&events[n]);
+			else
+			{
+				check_sequence(&events[n], n > 0 ? &events[n - 1] : NULL);
+				pj_intake_check(pj_event_log_seq(&events[n]));
+			}
+			n++;
+		}
+		if (n > 0)
+			capture_chunk(events, n);
+	}
+	MemoryContextSwitchTo(caller);
+	ExecDropSingleTupleTableSlot(slot);
+	MemoryContextDelete(context);
+	if (gaps > 0)
+		report_gaps(gaps);
+
+	return PointerGetDatum(NULL);
+}

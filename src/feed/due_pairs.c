@@ -1,0 +1,134 @@
+/*
+ * due_pairs.c
+ *	  Which projections have something to do for which tenants.
+ *
+ * There are three reasons for a pair to be looked at: its log is to be read up
+ * to the handover, it has due items in the outbox, or the log has events
+ * behind its cursor and it reads them from there.  Whoever works on it then
+ * looks again under its locks.
+ */
+#include "base/compat.h"
+
+#include "storage/lockdefs.h"
+
+#include "base/lock.h"
+#include "feed/active_tenants.h"
+#include "feed/due_pairs.h"
+#include "kinds/problem.h"
+#include "log/tail.h"
+#include "state/outbox.h"
+
+/* Find the log's tail and who has events, once per scan. */
+void
+pj_scan_log(PjScan *scan)
+{
+	if (scan->has_log)
+		return;
+	scan->tail = pj_tail(scan->tail_wait);
+	if (scan->hinted)
+		pj_active_unread(&scan->all);
+	else
+		pj_source_tenants(&scan->all);
+	scan->all.unread = palloc0(sizeof(bool) * Max(scan->all.count, 1));
+	scan->has_log = true;
+	for (int i = 0; i < scan->all.count; i++)
+		scan->unsettled = scan->unsettled || scan->all.last[i] > scan->tail;
+}
+
+static bool
+is_run(const PjPair *pair)
+{
+	return pair->mode != PJ_OFF && !pair->paused && pair->run_id == 0 &&
+		pair->state != PJ_STOPPED;
+}
+
+/* May some tenant's events come from the log? */
+static bool
+may_read_log(const PjProjection *projection)
+{
+	return projection->log_ordered || projection->mode == PJ_FOLLOW ||
+		projection->overrides;
+}
+
+/*
+ * The pairs of a projection that have something to do.  Its handover is set,
+ * or there is nothing for it but to wait.
+ */
+int
+pj_pairs_due(PjScan *scan, PjProjection *projection, PjPair **pairs)
+{
+	Datum	   *behind,
+			   *unread = NULL,
+			   *queued;
+	int			nbehind,
+				nunread = 0,
+				nqueued,
+				n = 0;
+	PjPair		pair;
+
+	*pairs = NULL;
+	if (projection->dormant || projection->paused ||
+		(projection->mode == PJ_OFF && !projection->overrides) ||
+		pj_projection_problem(projection) != NULL)
+		return 0;
+
+	nbehind = pj_cursors_behind(projection, &behind);
+	if (may_read_log(projection))
+	{
+		pj_scan_log(scan);
+		nunread = pj_cursors_unread(projection, &scan->all, scan->tail,
+									&unread);
+	}
+	nqueued = pj_outbox_tenants(projection->id, &queued, &scan->next_due);
+	*pairs = palloc(sizeof(PjPair) * Max(nbehind + nunread + nqueued, 1));
+
+	for (int i = 0; i < nbehind && projection->handed_over; i++)
+	{
+		pj_pair_look(&pair, projection, behind[i]);
+		if (is_run(&pair) && pj_pair_behind(&pair) && pair.mode != PJ_SHADOW)
+			(*pairs)[n++] = pair;
+	}
+	for (int i = 0; i < nunread; i++)
+	{
+		pj_pair_look(&pair, projection, unread[i]);
+		if (is_run(&pair) && !pj_pair_behind(&pair) &&
+			pj_pair_reads_log(&pair))
+			(*pairs)[n++] = pair;
+	}
+	for (int i = 0; i < nqueued; i++)
+	{
+		pj_pair_look(&pair, projection, queued[i]);
+		if (!is_run(&pair) ||
+			(pj_pair_behind(&pair) && pair.mode != PJ_SHADOW) ||
+			(pj_pair_reads_log(&pair) && pj_text_among(queued[i], unread, nunread)))
+			continue;
+		(*pairs)[n++] = pair;
+	}
+	return n;
+}
+
+/*
+ * Let the cursors of a projection follow the log's tail, where events come by
+ * themselves.  "brief" says that the transaction ends now; *room is as in
+ * pj_cursors_follow() or pj_cursors_follow_some().
+ */
+void
+pj_follow_log(int32 projection_id, const PjTenants *all, int64 tail,
+			  bool brief, int *room)
+{
+	PjProjection *projection;
+
+	if (all->count == 0 ||
+		!pj_lock_projection(projection_id, ShareLock, false))
+		return;
+
+	/* with the lock, it is what it is */
+	projection = pj_projection_by_id(projection_id);
+	if (projection == NULL || projection->dormant ||
+		!projection->handed_over || projection->log_ordered)
+		return;
+	if (brief)
+		pj_cursors_follow(projection, all, tail, room);
+	else
+		pj_cursors_follow_some(projection, all, tail, room);
+}

@@ -1,0 +1,36 @@
+/*
+ * due_pairs.h
+ *	  Which projections have something to do for which tenants.
+ */
+#ifndef PJ_DUE_PAIRS_H
+#define PJ_DUE_PAIRS_H
+
+#include "base/compat.h"
+#include "datatype/timestamp.h"
+
+#include "log/log_read.h"
+#include "state/cursor.h"
+
+/* A look at everything there is to do; zero before the first use. */
+typedef struct PjScan
+{
+	/* set by the caller */
+	int			tail_wait;		/* how long to wait for the log's tail, ms */
+	bool		hinted;			/* look at active tenants only (active_tenants.c) */
+
+	/* what was found on the way */
+	TimestampTz next_due;		/* when the next retry is due */
+	bool		unsettled;		/* somebody is writing to the log, and some
+								 * pair waits for what he writes */
+	bool		has_log;		/* the two below are valid */
+	int64		tail;
+	PjTenants	all;			/* those looked at */
+} PjScan;
+
+extern void pj_scan_log(PjScan *scan);
+extern int	pj_pairs_due(PjScan *scan, PjProjection *projection,
+						 PjPair **pairs);
+extern void pj_follow_log(int32 projection_id, const PjTenants *all,
+						  int64 tail, bool brief, int *room);
+
+#endif							/* PJ_DUE_PAIRS_H */

@@ -1,0 +1,13 @@
+/*
+ * handover.h
+ *	  From where on events come to a projection by themselves.
+ */
+#ifndef PJ_HANDOVER_H
+#define PJ_HANDOVER_H
+
+#include "base/compat.h"
+
+extern int32 pj_hand_over(const int32 *ids, int n, int timeout_ms);
+extern bool pj_awaits_handover(int32 id);
+
+#endif							/* PJ_HANDOVER_H */

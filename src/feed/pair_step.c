@@ -1,0 +1,351 @@
+/*
+ * pair_step.c
+ *	  The next batch of one projection and tenant, wherever its events come
+ *	  from.
+ *
+ * A pair that is behind (state "replaying" or "switching") has its log read
+ * up to the projection's handover first; its queued items wait until then.
+ * Otherwise queued items are applied, and in mode "follow", after those, what
+ * the log has between the cursor and its settled tail.  In log order all comes
+ * from there, and items are but a list of what is to come.
+ *
+ * The cursor is kept in memory until it is saved, so that a transaction of
+ * many batches writes it once.
+ */
+#include "base/compat.h"
+
+#include "storage/lockdefs.h"
+#include "utils/builtins.h"
+
+#include "apply/apply.h"
+#include "base/lock.h"
+#include "feed/pair_step.h"
+#include "feed/shadow.h"
+#include "kinds/problem.h"
+#include "state/failure.h"
+#include "state/outbox.h"
+
+/* ---- the log ---- */
+
+/* The cursor has come to a position; perhaps that is the handover. */
+static void
+move_cursor(PjStep *step, int64 log_seq)
+{
+	PjPair	   *pair = &step->pair;
+
+	if (log_seq > pair->last_log_seq)
+	{
+		pair->last_log_seq = log_seq;
+		step->moved = true;
+	}
+	if (pj_pair_caught_up(pair))
+	{
+		pair->state = PJ_LIVE;
+		step->moved = true;
+	}
+}
+
+static void
+note_result(PjStep *step, const PjApply *apply)
+{
+	pj_apply_count(apply, &step->counts);
+	if (apply->announced)
+	{
+		step->announced = pj_event_log_seq(apply->announced);
+		step->announced_aggregate = pj_event_aggregate(apply->announced);
+		step->announced_sequence = pj_event_sequence(apply->announced);
+	}
+	step->busy = step->busy || apply->busy || apply->conflict;
+}
+
+/* Read the log up to "bound", aggregate by aggregate. */
+static PjProgress
+read_log(PjStep *step, const PjBounds *bounds, int64 bound, int limit)
+{
+	PjPair	   *pair = &step->pair;
+	bool		behind = pj_pair_behind(pair);
+	PjEvent    *events;
+	int64		last = bound;
+	PjApply		apply = {.pair = pair,.driver = PJ_BY_LOG,
+	.announce = bounds->announce};
+	bool		more;
+
+	if (bound <= pair->last_log_seq && !behind)
+		return PJ_IDLE;
+	apply.ngiven = pj_source_load_log(pair->tenant, pair->last_log_seq, bound,
+									  pair->projection->event_types, limit,
+									  &events, &more);
+	if (apply.ngiven > 0)
+	{
+		last = pj_event_log_seq(&events[apply.ngiven - 1]);
+		pj_events_sort(events, apply.ngiven);
+		apply.given = events;
+		apply.nranges = pj_events_ranges(events, apply.ngiven, &apply.ranges);
+		pj_apply(&apply);
+		note_result(step, &apply);
+		if (apply.conflict)
+			return PJ_IDLE;
+	}
+	move_cursor(step, more ? last : bound);
+
+	/* behind the handover, items may be waiting */
+	if (more || (behind && !pj_pair_behind(pair)))
+		return PJ_MORE;
+	return apply.ngiven > 0 ? PJ_DONE : PJ_IDLE;
+}
+
+/*
+ * In log order the items are a list of what is to come.  Find the first, up to
+ * a position, whose event is not in the log.  One of a type that is no longer
+ * wanted can go: its append was under way when that changed.
+ */
+static bool
+find_missing(PjStep *step, int64 upto, const PjEvent *events, int n,
+			 PjClaim *missing)
+{
+	const PjPair *pair = &step->pair;
+
+	while (pj_outbox_astray(pair->projection->id, pair->tenant,
+							pair->last_log_seq, upto, events, n, missing))
+	{
+		int64		log_seq = pj_event_log_seq(&missing->event);
+
+		if (pj_projection_wants(pair->projection, &missing->event))
+			return true;
+		pj_outbox_delete(pair->projection->id, &log_seq, 1);
+		pj_failure_resolve(pair->projection, &log_seq, 1, "skipped");
+	}
+	return false;
+}
+
+/* The pair has come to an item whose event is not in the log. */
+static void
+fail_missing(PjStep *step, const PjClaim *missing, int64 retry)
+{
+	PjPair	   *pair = &step->pair;
+	const PjEvent *event = &missing->event;
+
+	if (missing->item.status != PJ_PENDING && !missing->item.due &&
+		pj_event_log_seq(event) != retry)
+		return;
+	if (pj_failure_record_missing(pair->projection, event,
+								  missing->item.attempt_count) == PJ_GIVE_UP)
+	{
+		pair->state = PJ_STOPPED;
+		step->counts.dead++;
+	}
+	step->moved = true;
+	step->counts.failed++;
+}
+
+/* Read the log up to "bound", as it is. */
+static PjProgress
+read_in_log_order(PjStep *step, const PjBounds *bounds, int limit)
+{
+	PjPair	   *pair = &step->pair;
+	PjEvent    *events;
+	PjApply		apply = {.pair = pair,.driver = PJ_BY_LOG,
+		.retry = bounds->retry,.counted = bounds->counted,
+	.announce = bounds->announce};
+	int64		before = pair->last_log_seq;
+	int64		upto = bounds->tail;
+	bool		more;
+	bool		is_missing;
+	PjClaim		missing;
+
+	if (bounds->retry == 0 &&
+		pj_outbox_blocked(pair->projection->id, pair->tenant))
+		return PJ_IDLE;
+	apply.ngiven = pj_source_load_log(pair->tenant, pair->last_log_seq,
+									  bounds->tail,
+									  pair->projection->event_types, limit,
+									  &events, &more);
+	if (more)
+		upto = pj_event_log_seq(&events[apply.ngiven - 1]);
+	is_missing = find_missing(step, upto, events, apply.ngiven, &missing);
+	if (is_missing)
+	{
+		upto = pj_event_log_seq(&missing.event) - 1;
+		while (apply.ngiven > 0 &&
+			   pj_event_log_seq(&events[apply.ngiven - 1]) > upto)
+			apply.ngiven--;
+	}
+	if (apply.ngiven > 0)
+	{
+		int64		last = pj_event_log_seq(&events[apply.ngiven - 1]);
+
+		pj_events_sort(events, apply.ngiven);
+		apply.given = events;
+		apply.nranges = pj_events_ranges(events, apply.ngiven, &apply.ranges);
+		pj_events_sort_by_log(events, apply.ngiven);
+		pj_apply(&apply);
+		note_result(step, &apply);
+		if (apply.conflict)
+			return PJ_IDLE;
+		if (apply.passed < last)
+		{
+			upto = apply.passed;
+			is_missing = false;
+		}
+	}
+	move_cursor(step, upto);
+	if (apply.dead > 0)
+	{
+		pair->state = PJ_STOPPED;
+		step->moved = true;
+	}
+	if (is_missing)
+		fail_missing(step, &missing, bounds->retry);
+	if (more && !is_missing && pair->last_log_seq > before)
+		return PJ_MORE;
+	return apply.applied + apply.failed + is_missing > 0 ? PJ_DONE : PJ_IDLE;
+}
+
+/*
+ * How far to read the log of a pair that is behind.  What is not settled stays
+ * for later; the projection's handover is.
+ */
+static int64
+behind_bound(const PjPair *pair, const PjBounds *bounds)
+{
+	if (pair->mode == PJ_FOLLOW)
+		return bounds->tail;
+	return pair->own_handover ? Min(pair->handover, bounds->tail) :
+		pair->handover;
+}
+
+/* ---- the queue ---- */
+
+static PjProgress
+read_queue(PjStep *step, const PjBounds *bounds, int limit)
+{
+	PjPair	   *pair = &step->pair;
+	int64		after = step->claim_after;
+	PjApply		apply = {
+		.pair = pair,
+		.driver = PJ_BY_QUEUE,
+		.announce = bounds->announce,
+	};
+	bool		worked;
+
+	apply.nclaims = pj_outbox_claim(pair->projection->id, pair->tenant, limit,
+									after, bounds->upto, &apply.claims);
+
+	/* what has become visible or due since may be anywhere before the hint */
+	step->claim_after = 0;
+	if (apply.nclaims == limit)
+		for (int i = 0; i < apply.nclaims; i++)
+			if (apply.claims[i].item.status == PJ_PENDING)
+				step->claim_after =
+					Max(step->claim_after,
+						pj_event_log_seq(&apply.claims[i].event));
+
+	apply.nranges = pj_outbox_ranges(apply.claims, apply.nclaims,
+									 &apply.ranges);
+	pj_apply(&apply);
+	note_result(step, &apply);
+	if (apply.incomplete)
+		step->claim_after = 0;	/* some of these are still to be done */
+	worked = !apply.conflict &&
+		apply.applied + apply.skipped + apply.failed + apply.dropped +
+		apply.held > 0;
+	if (after > 0 || (worked && (apply.nclaims == limit || apply.incomplete ||
+								 apply.released)))
+		return PJ_MORE;
+	return worked ? PJ_DONE : PJ_IDLE;
+}
+
+/* ---- a step ---- */
+
+/*
+ * Take the locks of a pair and look how it is run.  Returns false if somebody
+ * else is at work on it, or there is nothing to do for us.  The driver lock
+ * comes first: who does not get it must not stand in the way of who has it, and
+ * since nobody waits here the order does not matter otherwise.
+ */
+bool
+pj_step_enter(PjStep *step)
+{
+	PjProjection *projection = pj_projection_by_id(step->projection_id);
+	PjPair	   *pair = &step->pair;
+
+	if (projection == NULL || projection->dormant ||
+		!pj_lock_projection(projection->id, ShareLock, false))
+		return false;
+	projection = pj_projection_by_id(step->projection_id);
+	if (projection == NULL ||
+		!pj_lock_driver(projection->id, step->tenant, false) ||
+		!pj_lock_pair(projection->id, step->tenant,
+					  projection->log_ordered ? ExclusiveLock : ShareLock,
+					  false))
+		return false;
+
+	pj_pair_look(pair, projection, step->tenant);
+	step->moved = false;
+	memset(&step->counts, 0, sizeof(PjCounts));
+	return true;
+}
+
+/* Do the next batch of a pair that has been entered. */
+PjProgress
+pj_step(PjStep *step, const PjBounds *bounds)
+{
+	PjPair	   *pair = &step->pair;
+	int			limit = Min(pair->projection->options.batch_size,
+							bounds->announce && pair->mode != PJ_SHADOW ?
+							1 : bounds->limit);
+	PjProgress	progress;
+
+	step->busy = false;
+	step->announced = 0;
+	if (pair->mode == PJ_OFF || pair->paused || pair->run_id != 0 ||
+		pair->state == PJ_STOPPED ||
+		pj_projection_problem(pair->projection) != NULL)
+		return PJ_IDLE;
+	if (pair->mode == PJ_SHADOW)
+		return pj_shadow(pair, limit, bounds->upto, bounds->announce) ?
+			PJ_MORE : PJ_IDLE;
+	if (pj_pair_behind(pair) && !pair->projection->handed_over &&
+		!bounds->ordered)
+		return PJ_IDLE;
+	if (pair->projection->log_ordered)
+		return read_in_log_order(step, bounds, limit);
+	if (pj_pair_behind(pair))
+		return read_log(step, bounds, behind_bound(pair, bounds), limit);
+
+	progress = read_queue(step, bounds, limit);
+	if (progress == PJ_IDLE && pair->mode == PJ_FOLLOW)
+		return read_log(step, bounds, bounds->tail, limit);
+	return pair->mode == PJ_FOLLOW ? PJ_MORE : progress;
+}
+
+/*
+ * Likewise by order: whatever the mode and the pauses, items are applied and the
+ * log is read from the cursor on.
+ */
+PjProgress
+pj_step_ordered(PjStep *step, const PjBounds *bounds)
+{
+	PjPair		as_is = step->pair;
+	PjProgress	progress;
+
+	Assert(bounds->ordered);
+	step->pair.mode = PJ_FOLLOW;
+	step->pair.paused = false;
+	step->pair.run_id = 0;
+	progress = pj_step(step, bounds);
+	step->pair.mode = as_is.mode;
+	step->pair.paused = as_is.paused;
+	step->pair.run_id = as_is.run_id;
+	return progress;
+}
+
+/* Write back what has changed. */
+void
+pj_step_save(PjStep *step)
+{
+	if (step->moved || step->counts.applied + step->counts.failed > 0)
+		pj_cursor_save(&step->pair, &step->counts);
+	step->moved = false;
+	memset(&step->counts, 0, sizeof(PjCounts));
+}

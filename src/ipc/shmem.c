@@ -1,0 +1,202 @@
+/*
+ * shmem.c
+ *	  Shared memory: making it, finding it, and hints to workers in it.
+ *
+ * What is in it says shared.h.  Any process finds or makes it when it first
+ * needs it.  That may fail, so whoever will need it when its transaction has
+ * ended, and nothing may fail any more, calls pj_shmem_attach() before.  If the
+ * area could not be had then, it is not tried again until the next transaction:
+ * an error after a commit would end the server.
+ *
+ * No other lock is taken, and nothing is started, while the lock is held.
+ */
+#include "base/compat.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/shmem.h"
+
+#include "ipc/shared.h"
+
+SharedControl *pj_control = NULL;
+SharedArea *pj_area = NULL;
+int			pj_nslots = 0;
+
+static bool preloaded = false;
+static shmem_request_hook_type next_shmem_request = NULL;
+
+/* One slot for each worker process that the server may have. */
+static Size
+area_size(void)
+{
+	return add_size(offsetof(SharedArea, slots),
+					mul_size(sizeof(WorkerSlot), max_worker_processes));
+}
+
+static void
+init_area(SharedArea *area)
+{
+	memset(area, 0, area_size());
+	SpinLockInit(&area->tails_lock);
+	for (int i = 0; i < max_worker_processes; i++)
+		pg_atomic_init_u32(&area->slots[i].wakeups, 0);
+}
+
+static void
+init_control(SharedControl *control)
+{
+	memset(control, 0, sizeof(SharedControl));
+	LWLockInitialize(&control->lock, LWLockNewTrancheId());
+	SpinLockInit(&control->hints_lock);
+	control->handle = DSM_HANDLE_INVALID;
+}
+
+/*
+ * Find the area in dynamic shared memory, or make it.  Where there is no room
+ * for it nothing is stored, and the next one to ask tries again.
+ */
+static SharedArea *
+map_area(void)
+{
+	dsm_segment *segment;
+	bool		found = pj_control->handle != DSM_HANDLE_INVALID;
+
+	if (found)
+		segment = dsm_attach(pj_control->handle);
+	else
+		segment = dsm_create(area_size(), DSM_CREATE_NULL_IF_MAXSEGMENTS);
+	if (segment == NULL)
+		return NULL;
+	dsm_pin_mapping(segment);
+	if (!found)
+	{
+		init_area(dsm_segment_address(segment));
+		dsm_pin_segment(segment);
+		pj_control->handle = dsm_segment_handle(segment);
+	}
+	return dsm_segment_address(segment);
+}
+
+/* Find the shared state, or make it if this is the first process to ask. */
+void
+pj_shmem_attach(void)
+{
+	Size		size = MAXALIGN(sizeof(SharedControl));
+	SharedControl *control;
+	bool		found;
+
+	if (pj_area != NULL)
+		return;
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	control = ShmemInitStruct("projector", preloaded ?
+							  add_size(size, area_size()) : size, &found);
+	if (!found)
+		init_control(control);
+	if (!found && preloaded)
+		init_area((SharedArea *) ((char *) control + size));
+	if (pj_control == NULL)
+		LWLockRegisterTranche(control->lock.tranche, "projector");
+	pj_control = control;
+	pj_area = preloaded ? (SharedArea *) ((char *) control + size) :
+		map_area();
+	pj_nslots = pj_area ? max_worker_processes : 0;
+	LWLockRelease(AddinShmemInitLock);
+}
+
+/* While a transaction ends there is what was there before, or nothing. */
+void
+pj_lock_shared(LWLockMode mode)
+{
+	if (pj_control == NULL || (pj_area == NULL && IsTransactionState()))
+		pj_shmem_attach();
+	LWLockAcquire(&pj_control->lock, mode);
+}
+
+void
+pj_unlock_shared(void)
+{
+	LWLockRelease(&pj_control->lock);
+}
+
+/* ---- hints ---- */
+
+/*
+ * Tell workers which tenants have new events (see active_tenants.c).  The transaction
+ * has ended, and before it did the caller has called pj_shmem_attach().
+ */
+void
+pj_hints_add(Oid dboid, const uint64 *hints, int n)
+{
+	Assert(pj_control != NULL);
+	SpinLockAcquire(&pj_control->hints_lock);
+	for (int i = 0; i < n; i++)
+	{
+		int			place = pj_control->nhints++ % PJ_MAX_HINTS;
+
+		pj_control->hints[place] = hints[i];
+		pj_control->hint_databases[place] = dboid;
+	}
+	SpinLockRelease(&pj_control->hints_lock);
+}
+
+/*
+ * The hints for this database since *next, which is moved on.  Returns -1 if
+ * some are lost.
+ */
+int
+pj_hints_read(uint64 *next, uint64 *hints)
+{
+	int			n = 0;
+
+	pj_shmem_attach();
+	SpinLockAcquire(&pj_control->hints_lock);
+	if (pj_control->nhints - *next > PJ_MAX_HINTS)
+	{
+		*next = pj_control->nhints;
+		n = -1;
+	}
+	for (; *next < pj_control->nhints; (*next)++)
+	{
+		int			place = *next % PJ_MAX_HINTS;
+
+		if (pj_control->hint_databases[place] != MyDatabaseId || n < 0)
+			continue;
+		hints[n++] = pj_control->hints[place];
+		if (hints[n - 1] == 0)
+			n = -1;
+	}
+	SpinLockRelease(&pj_control->hints_lock);
+	return n;
+}
+
+/* ---- loading the library ---- */
+
+/* Was the library loaded when the server started? */
+bool
+pj_preloaded(void)
+{
+	return preloaded;
+}
+
+static void
+request_shmem(void)
+{
+	if (next_shmem_request)
+		next_shmem_request();
+	RequestAddinShmemSpace(add_size(MAXALIGN(sizeof(SharedControl)),
+									area_size()));
+}
+
+void
+pj_shmem_init(void)
+{
+	StaticAssertStmt(sizeof(SharedControl) < 4096,
+					 "the control structure must fit where nothing was reserved");
+
+	preloaded = process_shared_preload_libraries_in_progress;
+	if (!preloaded)
+		return;
+	next_shmem_request = shmem_request_hook;
+	shmem_request_hook = request_shmem;
+}

@@ -1,0 +1,58 @@
+/*
+ * shmem.h
+ *	  Shared memory: the worker processes, hints to them, the settled tails.
+ */
+#ifndef PJ_SHMEM_H
+#define PJ_SHMEM_H
+
+#include "base/compat.h"
+#include "datatype/timestamp.h"
+
+extern void pj_shmem_attach(void);
+extern bool pj_preloaded(void);
+extern void pj_shmem_init(void);
+
+/* Hints that can be kept at a time. */
+#define PJ_MAX_HINTS 128
+
+extern void pj_hints_add(Oid dboid, const uint64 *hints, int n);
+extern int	pj_hints_read(uint64 *next, uint64 *hints);
+
+/* slot.c */
+extern int	pj_slot_reserve(Oid dboid, int limit, uint32 *generation);
+extern void pj_slot_release(int slot, uint32 generation);
+extern bool pj_slot_attach(int slot, uint32 generation);
+extern void pj_slot_serving(void);
+extern void pj_slot_absent(void);
+extern bool pj_slot_give_up(uint32 wakeups);
+extern bool pj_slot_take_back(void);
+extern bool pj_slot_collect_absent(Oid *dboid);
+extern bool pj_slot_surplus(int limit);
+extern int	pj_slot_count(Oid dboid, bool *serving);
+extern bool pj_slot_is_other(int slot);
+extern bool pj_is_worker(void);
+extern int	pj_slot_mine(void);
+
+extern void pj_slot_wait(Oid dboid);
+extern void pj_slot_wait_no_more(Oid dboid);
+extern int	pj_slot_waiting(Oid but, Oid *longest, TimestampTz *since,
+							bool *urgent);
+extern TimestampTz pj_slot_waits_since(Oid dboid);
+
+extern bool pj_wake_workers(Oid dboid);
+extern uint32 pj_slot_wakeups(void);
+extern int	pj_end_workers(Oid dboid);
+extern bool pj_forbid_workers(Oid dboid);
+extern void pj_allow_workers(Oid dboid);
+extern int	pj_forbidden(Oid **dboids);
+
+extern void pj_launcher_attach(void);
+extern bool pj_launcher_runs(void);
+extern void pj_wake_launcher(Oid dboid);
+extern bool pj_launcher_next_hint(Oid *dboid);
+
+/* published.c */
+extern void pj_publish_tail(Oid relid, int64 settled);
+extern int64 pj_published_tail(Oid relid);
+
+#endif							/* PJ_SHMEM_H */

@@ -1,0 +1,122 @@
+/*
+ * waiters.c
+ *	  Sessions that wait for events to be applied, and how they are told.
+ *
+ * Whoever changes what a pair (projection, tenant) has applied says so in his
+ * transaction; when that has committed, and others see it, those who wait for
+ * the pair are woken, and look.  A waiter joins the others before it looks, and
+ * sleeps after that: what is committed before the look is seen by it, and what
+ * is committed later wakes the sleeper.  So no wake-up is lost.
+ *
+ * Pairs share a few condition variables.  Being woken for another pair costs a
+ * look, nothing else.  What others have prepared wakes nobody when it is
+ * committed: a waiter looks from time to time by itself.
+ */
+#include "base/compat.h"
+
+#include "access/xact.h"
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/condition_variable.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "utils/builtins.h"
+
+#include "ipc/waiters.h"
+
+/* As many as there are bits in a mask. */
+#define NUM_BUCKETS	32
+
+typedef struct Waiters
+{
+	ConditionVariable buckets[NUM_BUCKETS];
+} Waiters;
+
+static Waiters *waiters = NULL;
+static uint32 to_tell = 0;		/* the buckets to be woken at commit */
+static ConditionVariable *joined = NULL;
+
+/* Find the condition variables, or make them if this is the first to ask. */
+static void
+attach(void)
+{
+	bool		found;
+
+	if (waiters != NULL)
+		return;
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	waiters = ShmemInitStruct("projector waiters", sizeof(Waiters), &found);
+	if (!found)
+		for (int i = 0; i < NUM_BUCKETS; i++)
+			ConditionVariableInit(&waiters->buckets[i]);
+	LWLockRelease(AddinShmemInitLock);
+}
+
+static int
+bucket_of(int32 projection_id, Datum tenant)
+{
+	text	   *name = DatumGetTextPP(tenant);
+	uint32		hash = hash_bytes((const unsigned char *) VARDATA_ANY(name),
+								  VARSIZE_ANY_EXHDR(name));
+
+	return hash_combine(hash_combine(hash, projection_id),
+						MyDatabaseId) % NUM_BUCKETS;
+}
+
+/* Wake those who wait for a pair, once the transaction has committed. */
+void
+pj_waiters_tell(int32 projection_id, Datum tenant)
+{
+	attach();
+	to_tell |= (uint32) 1 << bucket_of(projection_id, tenant);
+}
+
+/* Likewise, whomever they wait for. */
+void
+pj_waiters_tell_all(void)
+{
+	attach();
+	to_tell = PG_UINT32_MAX;
+}
+
+/* Join those who wait for a pair.  To be followed by a look. */
+void
+pj_waiters_join(int32 projection_id, Datum tenant)
+{
+	attach();
+	joined = &waiters->buckets[bucket_of(projection_id, tenant)];
+	ConditionVariablePrepareToSleep(joined);
+}
+
+/* Sleep until woken since the last look, or some time has passed. */
+void
+pj_waiters_sleep(long ms)
+{
+	(void) ConditionVariableTimedSleep(joined, ms, PG_WAIT_EXTENSION);
+}
+
+void
+pj_waiters_leave(void)
+{
+	ConditionVariableCancelSleep();
+}
+
+/* When this is called for a commit, it is visible to others. */
+static void
+at_transaction_event(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_COMMIT)
+		for (int i = 0; i < NUM_BUCKETS && to_tell != 0; i++)
+			if (to_tell & ((uint32) 1 << i))
+				ConditionVariableBroadcast(&waiters->buckets[i]);
+	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT ||
+		event == XACT_EVENT_PREPARE)
+		to_tell = 0;
+}
+
+void
+pj_waiters_init(void)
+{
+	RegisterXactCallback(at_transaction_event, NULL);
+}

@@ -1,0 +1,244 @@
+/*
+ * wakeup.c
+ *	  Waking, and if need be starting, workers when a transaction commits.
+ *
+ * Whatever leaves work for a worker asks for a wake-up in its transaction;
+ * the workers' latches are set once the commit is visible.  Nothing is sent
+ * through NOTIFY, which would serialize commits.  Work that comes without a
+ * wake-up, such as that of a prepared transaction, is found by a worker that
+ * looks from time to time.
+ *
+ * Without the launcher, which needs preloading, a database's worker is
+ * started before the commit by the first transaction that leaves it work.
+ * Where it cannot be started, the transaction commits all the same.
+ */
+#include "base/compat.h"
+
+#include "access/xact.h"
+#include "common/hashfn.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "utils/timestamp.h"
+#include "utils/resowner.h"
+
+#include "base/guc.h"
+#include "ipc/shmem.h"
+#include "ipc/wakeup.h"
+
+/* More tenants than that in one transaction are too many to tell. */
+#define MAX_TENANTS 16
+
+/* How often to report that there is no room for a worker. */
+#define REPORT_MS	60000
+
+static bool requested = false;
+static bool ending = false;		/* the transaction is */
+static uint64 tenants[MAX_TENANTS];
+static int	ntenants = 0;
+static Oid	changed_database = InvalidOid;
+
+/*
+ * Wake this database's workers once the transaction has ended.  Shared memory
+ * is found now: then nothing may fail any more.
+ */
+void
+pj_wake_at_commit(void)
+{
+	pj_shmem_attach();
+	requested = true;
+}
+
+/* What a tenant is called in hints; never 0. */
+uint64
+pj_tenant_hash(Datum tenant)
+{
+	text	   *name = DatumGetTextPP(tenant);
+	uint64		hash = hash_bytes_extended((const unsigned char *) VARDATA_ANY(name),
+										   VARSIZE_ANY_EXHDR(name), 0);
+
+	return hash == 0 ? 1 : hash;
+}
+
+/* Tell workers, once the transaction has committed, whose events are new. */
+void
+pj_hint_at_commit(Datum tenant)
+{
+	uint64		hash = pj_tenant_hash(tenant);
+
+	pj_shmem_attach();
+	for (int i = 0; i < ntenants; i++)
+		if (tenants[i] == hash || tenants[i] == 0)
+			return;
+	if (ntenants == MAX_TENANTS)
+	{
+		ntenants = 1;
+		tenants[0] = 0;
+	}
+	else
+		tenants[ntenants++] = hash;
+}
+
+/* Likewise, but whose they are is not known. */
+void
+pj_hint_all_at_commit(void)
+{
+	pj_shmem_attach();
+	ntenants = 1;
+	tenants[0] = 0;
+}
+
+/* Have the launcher look at a database once the transaction has committed. */
+void
+pj_wake_launcher_at_commit(Oid dboid)
+{
+	pj_shmem_attach();
+	changed_database = dboid;
+}
+
+/* Somebody should know that databases wait; not every time. */
+static void
+report_waiting(void)
+{
+	static TimestampTz reported_at = 0;
+	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz since;
+	Oid			longest;
+	bool		urgent;
+	int			n;
+
+	if (!TimestampDifferenceExceeds(reported_at, now, REPORT_MS))
+		return;
+	n = pj_slot_waiting(InvalidOid, &longest, &since, &urgent);
+	if (n == 0)
+		return;
+	reported_at = now;
+	ereport(LOG,
+			errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			errmsg_plural("%d database waits for a projector worker",
+						  "%d databases wait for a projector worker", n, n),
+			errdetail("All background worker slots are in use. Database %u has waited longest, for %ld seconds.",
+					  longest, (long) ((now - since) / USECS_PER_SEC)),
+			errhint("You might need to increase max_worker_processes."));
+}
+
+/*
+ * Start a worker for a database, unless it has as many as it may have.
+ * Returns whether one was started.
+ */
+bool
+pj_start_worker(Oid dboid, int limit, BackgroundWorkerHandle **handle)
+{
+	BackgroundWorker worker = {
+		.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION,
+		.bgw_start_time = BgWorkerStart_RecoveryFinished,
+		.bgw_restart_time = BGW_NEVER_RESTART,
+		.bgw_library_name = "projector",
+		.bgw_function_name = "projector_worker_main",
+		.bgw_type = "projector worker",
+	};
+	uint32		generation;
+	int			slot = pj_slot_reserve(dboid, limit, &generation);
+
+	if (slot < 0)
+	{
+		report_waiting();
+		return false;
+	}
+	snprintf(worker.bgw_name, BGW_MAXLEN, "projector worker for database %u",
+			 dboid);
+	worker.bgw_main_arg = Int32GetDatum(slot);
+	worker.bgw_notify_pid = MyProcPid;
+	memcpy(worker.bgw_extra, &dboid, sizeof(Oid));
+	memcpy(worker.bgw_extra + sizeof(Oid), &generation, sizeof(uint32));
+	if (RegisterDynamicBackgroundWorker(&worker, handle))
+		return true;
+	pj_slot_release(slot, generation);
+	pj_slot_wait(dboid);
+	report_waiting();
+	return false;
+}
+
+static void
+forget(void)
+{
+	requested = false;
+	ntenants = 0;
+	changed_database = InvalidOid;
+}
+
+static void
+at_transaction_event(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+
+			/* what is needed after the commit must be there before it */
+			if (requested && !pj_launcher_runs() && pj_autostart &&
+				pj_enabled && !IsBinaryUpgrade)
+				(void) pj_start_worker(MyDatabaseId, 1, NULL);
+			return;
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_ABORT:
+			ending = true;
+			return;
+		case XACT_EVENT_PREPARE:
+			/* a hint holds until what was drawn by then is settled */
+			if (ntenants > 0)
+				pj_hints_add(MyDatabaseId, tenants, ntenants);
+			forget();
+			return;
+		default:
+			return;
+	}
+}
+
+/*
+ * Wake the workers.  The one there was may just have left, so that others can
+ * have one: then there must be another.
+ */
+static void
+wake_or_start(void)
+{
+	if (pj_wake_workers(MyDatabaseId) || !pj_enabled || IsBinaryUpgrade)
+		return;
+	if (pj_launcher_runs())
+		pj_wake_launcher(MyDatabaseId);
+	else if (pj_autostart)
+		(void) pj_start_worker(MyDatabaseId, 1, NULL);
+}
+
+/*
+ * The transaction has ended, its invalidations are out and its locks are
+ * released: whoever is woken now sees all of that.  (When it is announced as
+ * committed it still has its locks, and others do not know yet what it has
+ * changed in the registry.)
+ */
+static void
+after_transaction(ResourceReleasePhase phase, bool committed, bool top,
+				  void *arg)
+{
+	if (phase != RESOURCE_RELEASE_AFTER_LOCKS || !top || !ending)
+		return;
+	ending = false;
+	if (committed && OidIsValid(changed_database))
+		pj_wake_launcher(changed_database);
+	if (committed && ntenants > 0)
+		pj_hints_add(MyDatabaseId, tenants, ntenants);
+
+	/* a worker may be waiting for us to end, one way or the other */
+	if (requested && committed)
+		wake_or_start();
+	else if (requested)
+		(void) pj_wake_workers(MyDatabaseId);
+	forget();
+}
+
+void
+pj_wakeup_init(void)
+{
+	RegisterXactCallback(at_transaction_event, NULL);
+	RegisterResourceReleaseCallback(after_transaction, NULL);
+}

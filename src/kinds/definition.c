@@ -1,0 +1,526 @@
+/*
+ * definition.c
+ *	  Checking what a user says a projection is: every argument alone, and
+ *	  all of them together.
+ *
+ * Names are resolved by the caller's search_path, so this runs in the
+ * caller's own context.  What is refused says what to do instead.
+ */
+#include "base/compat.h"
+
+#include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
+#include "storage/lmgr.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
+
+#include "base/statement.h"
+#include "kinds/definition.h"
+#include "rebuild/clear.h"
+#include "registry/reference.h"
+#include "registry/target.h"
+#include "registry/target_guard.h"
+
+#define MAX_NAME_LENGTH 200
+
+static void
+check_name(const char *name)
+{
+	if (name[0] == '\0' || strlen(name) > MAX_NAME_LENGTH)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("name of a projection must have 1 to %d bytes",
+					   MAX_NAME_LENGTH));
+}
+
+/* Take an array apart; its elements must be there, not empty, and differ. */
+static int
+check_elements(Datum array, const char *what, Datum **elems)
+{
+	bool	   *nulls;
+	int			n;
+
+	deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false,
+					  TYPALIGN_INT, elems, &nulls, &n);
+	for (int i = 0; i < n; i++)
+	{
+		if (nulls[i] || VARSIZE_ANY_EXHDR(DatumGetTextPP((*elems)[i])) == 0)
+			ereport(ERROR,
+					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("%s must not contain null or empty elements",
+						   what));
+		for (int j = 0; j < i; j++)
+			if (pj_text_equal((*elems)[i], (*elems)[j]))
+				ereport(ERROR,
+						errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("%s contains \"%s\" twice", what,
+							   TextDatumGetCString((*elems)[i])));
+	}
+	return n;
+}
+
+static void
+check_event_types(PjDefinition *definition)
+{
+	Datum	   *types;
+
+	if (definition->event_types == 0)
+		return;
+	if (check_elements(definition->event_types, "event_types", &types) == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("event_types must not be an empty array"),
+				errhint("Leave it out, or give null, to subscribe to all types."));
+}
+
+static bool
+is_fold(const PjDefinition *definition)
+{
+	return pj_is_fold(definition->kind->name);
+}
+
+/* What the i'th target is needed for. */
+static PjTargetNeed
+target_need(const PjDefinition *definition, const PjOptions *options, int i)
+{
+	if (i > 0)
+		return PJ_NEEDS_NOTHING;
+	if (is_fold(definition))
+		return pj_key_is_aggregate(definition->key) ? PJ_NEEDS_FOLD :
+			PJ_NEEDS_LOG_FOLD;
+	return strcmp(options->checkpoint, "check") == 0 ? PJ_NEEDS_CHECKPOINT :
+		PJ_NEEDS_NOTHING;
+}
+
+/*
+ * Does another projection write this table?  A rebuild of the one would clear
+ * the rows of the other.
+ */
+static void
+check_not_shared(const PjDefinition *definition, const PjOptions *options,
+				 Oid relid)
+{
+	PjProjection *projections;
+	int			n;
+
+	/* two that are being created see each other only one after the other */
+	LockRelationOid(relid, ShareUpdateExclusiveLock);
+	n = pj_projections(&projections);
+	for (int i = 0; i < n; i++)
+	{
+		bool		fold = is_fold(definition) ||
+			pj_is_fold(projections[i].kind);
+
+		if (strcmp(projections[i].name, definition->name) == 0 ||
+			!pj_target_is(&projections[i], relid) ||
+			(!fold && options->shared_targets &&
+			 projections[i].options.shared_targets))
+			continue;
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_IN_USE),
+				errmsg("table \"%s\" is a target of projection \"%s\" already",
+					   get_rel_name(relid), projections[i].name),
+				errdetail("A rebuild of one projection would remove the other's rows."),
+				fold ? errhint("Give each projection a table of its own.") :
+				errhint("Give each projection a table of its own, or set option \"shared_targets\" of both, and clear each one's rows by a function in option \"clear\"."));
+	}
+}
+
+/*
+ * Names in options mean what they mean to the caller, now.  That is kept: they
+ * are replaced by qualified ones.
+ */
+static void
+qualify_options(PjDefinition *definition, PjOptions *options, Oid owner)
+{
+	for (int i = 0; options->writes[i]; i++)
+		options->writes[i] =
+			pj_target_name(pj_guard_find_table(options->writes[i]));
+	if (options->writes[0])
+		definition->options = pj_options_set_names(definition->options,
+												   "writes", options->writes);
+	if (options->clear)
+	{
+		options->clear = pj_clear_function(options->clear, owner);
+		definition->options = pj_options_set_text(definition->options,
+												  "clear", options->clear);
+	}
+}
+
+/*
+ * Option "writes" is for tables outside of all read models: what is written to
+ * a target must be declared as one.
+ */
+static void
+check_writes(const PjDefinition *definition, const PjOptions *options,
+			 int ntargets)
+{
+	PjProjection *projections;
+	int			n = pj_projections(&projections);
+
+	for (int w = 0; options->writes[w]; w++)
+	{
+		Oid			relid = pj_target_by_name(options->writes[w]);
+
+		for (int i = 0; i < ntargets; i++)
+			if (definition->target_oids[i] == relid)
+				ereport(ERROR,
+						errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						errmsg("table %s is a target, and cannot be in option \"writes\"",
+							   options->writes[w]),
+						errhint("Leave it out of option \"writes\"."));
+		for (int i = 0; i < n; i++)
+			if (strcmp(projections[i].name, definition->name) != 0 &&
+				pj_target_is(&projections[i], relid))
+				ereport(ERROR,
+						errcode(ERRCODE_OBJECT_IN_USE),
+						errmsg("table %s of option \"writes\" is a target of projection \"%s\"",
+							   options->writes[w], projections[i].name),
+						errdetail("What is written to it would be lost when that projection is rebuilt."));
+	}
+}
+
+/* Clearing the targets must not change rows that no replay brings back. */
+static void
+check_references(const PjDefinition *definition, const PjOptions *options,
+				 int ntargets)
+{
+	PjProjection projection = {.name = definition->name,
+	.targets = definition->targets};
+	List	   *targets = NIL;
+
+	if (options->clear)
+		return;
+	for (int i = 0; i < ntargets; i++)
+		targets = lappend_oid(targets, pj_target_oid(&projection, i));
+	pj_references_check(targets, definition->name, options->writes);
+}
+
+static void
+check_targets(PjDefinition *definition, const PjOptions *options, Oid owner)
+{
+	Datum	   *targets = NULL;
+	int			n = 0;
+
+	if (definition->targets)
+		n = check_elements(definition->targets, "targets", &targets);
+	if (n == 0 && target_need(definition, options, 0) == PJ_NEEDS_CHECKPOINT)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("option \"checkpoint\" needs a target"),
+				errhint("Name the table whose rows the handler stamps: targets => '{...}'."));
+	if (n != 1 && is_fold(definition))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("a fold has exactly one target"),
+				errdetail("%d were given.", n),
+				errhint("Name the table whose rows it makes: targets => '{...}'."));
+	definition->target_oids = palloc(sizeof(Oid) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		Oid			relid = pj_target_check(TextDatumGetCString(targets[i]),
+											owner,
+											target_need(definition, options,
+														i));
+
+		check_not_shared(definition, options, relid);
+		definition->target_oids[i] = relid;
+		targets[i] = CStringGetTextDatum(pj_target_name(relid));
+	}
+	definition->targets = pj_text_array(targets, n);
+
+	/* two names may turn out to be one table's */
+	(void) check_elements(definition->targets, "targets", &targets);
+	check_writes(definition, options, n);
+	check_references(definition, options, n);
+}
+
+/* The key decides which orderings are possible. */
+static void
+check_ordering(PjDefinition *definition)
+{
+	static const char *const orderings[] = {"aggregate", "log", NULL};
+	bool		other_key = !pj_key_is_aggregate(definition->key);
+
+	if (other_key && !is_fold(definition))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("key can be chosen for folds only"),
+				errhint("Handlers and statements find their rows themselves: leave key out."));
+	if (definition->ordering == NULL)
+		definition->ordering = other_key ? "log" : "aggregate";
+	definition->ordering = pj_choose(definition->ordering, orderings,
+									 "ordering");
+	if (other_key && strcmp(definition->ordering, "log") != 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("a fold whose key is not aggregate_id needs ordering \"log\""),
+				errdetail("Several aggregates meet in one row, and their order matters."),
+				errhint("Leave ordering out."));
+}
+
+/* Can a projection be applied in this way? */
+void
+pj_definition_check_mode(const char *name, PjMode mode, const char *ordering)
+{
+	bool		by_log = strcmp(ordering, "log") == 0;
+
+	if (by_log && (mode == PJ_INLINE || mode == PJ_STRICT))
+		ereport(ERROR,
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("projection \"%s\" cannot be applied in mode \"%s\" with ordering \"log\"",
+					   name, pj_mode_names[mode]),
+				errdetail("Within the appending transaction the order of the log is not known yet."),
+				errhint("Use mode \"async\"."));
+	if (by_log && mode == PJ_SHADOW)
+		ereport(ERROR,
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("projection \"%s\" cannot be tried in mode \"shadow\" with ordering \"log\"",
+					   name),
+				errdetail("A trial takes one aggregate's events at a time, not all of the tenant's before it."),
+				errhint("Use mode \"async\" for one tenant first."));
+}
+
+/* What happens when an event fails depends on the ordering. */
+static void
+check_on_error(const PjDefinition *definition, const PjOptions *options)
+{
+	bool		by_log = strcmp(definition->ordering, "log") == 0;
+	const char *wrong = by_log ? "hold" : "stop";
+	JsonbValue	value;
+
+	if (!pj_json_member(definition->options, "on_error", &value) ||
+		strcmp(options->on_error, wrong) != 0)
+		return;
+	ereport(ERROR,
+			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			errmsg("option \"on_error\" cannot be \"%s\" with ordering \"%s\"",
+				   wrong, definition->ordering),
+			by_log ?
+			errdetail("Holding back one aggregate would let events of others overtake it.") :
+			errdetail("A failed event keeps nothing back but its own aggregate."),
+			errhint("Possible values are \"%s\" and \"skip\".",
+					by_log ? "stop" : "hold"));
+}
+
+/* What a rebuild may do depends on the ordering too. */
+static void
+check_on_rebuild_error(const PjDefinition *definition,
+					   const PjOptions *options)
+{
+	if (strcmp(definition->ordering, "log") == 0 &&
+		strcmp(options->on_rebuild_error, "hold") == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("option \"on_rebuild_error\" cannot be \"hold\" with ordering \"log\""),
+				errdetail("Holding back one aggregate would let events of others overtake it."),
+				errhint("Possible values are \"raise\" and \"skip\"."));
+}
+
+/* Does a projection depend on another, directly or through others? */
+static bool
+depends_on(const char *const *names, const char *wanted, int depth)
+{
+	PjProjection *projections;
+	int			n = pj_projections(&projections);
+
+	for (int i = 0; names[i] && depth <= n; i++)
+	{
+		if (strcmp(names[i], wanted) == 0)
+			return true;
+		for (int p = 0; p < n; p++)
+			if (strcmp(projections[p].name, names[i]) == 0 &&
+				depends_on((const char *const *) projections[p].options.depends_on,
+						   wanted, depth + 1))
+				return true;
+	}
+	return false;
+}
+
+/* Has it depended on that one before? */
+static bool
+is_known_dependency(const PjDefinition *definition, const char *name)
+{
+	for (int i = 0; definition->dependencies && definition->dependencies[i]; i++)
+		if (strcmp(definition->dependencies[i], name) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Those it depends on exist, and do not depend on it.  One that was named
+ * before may have been dropped since.
+ */
+static void
+check_dependencies(const PjDefinition *definition, const PjOptions *options)
+{
+	for (int i = 0; options->depends_on[i]; i++)
+		if (strcmp(options->depends_on[i], definition->name) != 0 &&
+			!is_known_dependency(definition, options->depends_on[i]))
+			(void) pj_projection_find(options->depends_on[i]);
+	if (depends_on((const char *const *) options->depends_on,
+				   definition->name, 0))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("projection \"%s\" would depend on itself",
+					   definition->name),
+				errhint("Option \"depends_on\" must not lead back to the projection."));
+}
+
+/*
+ * Check a definition for an owner, and replace names by qualified ones.
+ */
+void
+pj_definition_check(PjDefinition *definition, Oid owner)
+{
+	PjOptions	options;
+
+	check_name(definition->name);
+	check_ordering(definition);
+	pj_definition_check_mode(definition->name, definition->mode,
+							 definition->ordering);
+	check_event_types(definition);
+	pj_options_parse(definition->options, &options);
+	qualify_options(definition, &options, owner);
+	check_on_error(definition, &options);
+	check_on_rebuild_error(definition, &options);
+	check_dependencies(definition, &options);
+	pj_settings_check(pj_settings_parse(definition->settings));
+	check_targets(definition, &options, owner);
+	definition->kind->check(definition, owner);
+}
+
+/*
+ * What the read model depends on; NULL if the function is missing.  Of the
+ * targets it is how often they were replaced: a table that is renamed or
+ * restored is the same one, and one that was a target before has not been
+ * written since.
+ */
+bytea *
+pj_definition_hash(const PjDefinition *definition)
+{
+	StringInfoData str;
+	text	   *image;
+	char	   *source = definition->kind->source_text(definition);
+
+	if (source == NULL)
+		return NULL;
+	initStringInfo(&str);
+	appendStringInfo(&str, "%s\n%s", definition->kind->name, source);
+	if (definition->target_changes > 0)
+		appendStringInfo(&str, "\ntargets %d", definition->target_changes);
+	if (definition->event_types)
+		appendStringInfo(&str, "\n%s",
+						 OidOutputFunctionCall(F_ARRAY_OUT,
+											   definition->event_types));
+	if (JB_ROOT_COUNT(definition->settings) > 0)
+		appendStringInfo(&str, "\n%s",
+						 JsonbToCString(NULL, &definition->settings->root,
+										VARSIZE(definition->settings)));
+	image = cstring_to_text_with_len(str.data, str.len);
+	return DatumGetByteaPP(DirectFunctionCall1(sha256_bytea,
+											   PointerGetDatum(image)));
+}
+
+/* Its targets, as they are; nothing is locked. */
+static Oid *
+find_targets(const PjProjection *projection)
+{
+	int			n = pj_target_count(projection);
+	Oid		   *oids = palloc(sizeof(Oid) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		oids[i] = pj_target_find(projection, i);
+	return oids;
+}
+
+/* The names of its targets, as they are. */
+static Datum
+name_targets(const PjProjection *projection, const Oid *oids)
+{
+	Datum	   *names;
+	int			n;
+
+	deconstruct_array(DatumGetArrayTypeP(projection->targets), TEXTOID, -1,
+					  false, TYPALIGN_INT, &names, NULL, &n);
+	for (int i = 0; i < n; i++)
+	{
+		char	   *name = pj_target_find_name(oids[i]);
+
+		if (name)
+			names[i] = CStringGetTextDatum(name);
+	}
+	return pj_text_array(names, n);
+}
+
+/* A projection's definition, as the registry has it. */
+PjDefinition
+pj_definition_of(const PjProjection *projection)
+{
+	Oid		   *target_oids = find_targets(projection);
+
+	return (PjDefinition)
+	{
+		.name = projection->name,
+			.kind = pj_kind(projection->kind),
+			.handler = projection->handler,
+			.fold = projection->fold,
+			.fold_columns = projection->fold_columns,
+			.statement = projection->statement,
+			.owner = pj_projection_role(projection),
+			.targets = name_targets(projection, target_oids),
+			.target_oids = target_oids,
+			.target_changes = projection->target_changes,
+			.key = projection->key,
+			.event_types = projection->event_types,
+			.mode = projection->mode,
+			.ordering = projection->ordering,
+			.options = projection->options_json,
+			.search_path = projection->search_path,
+			.settings = projection->settings_json,
+			.dependencies = projection->options.depends_on,
+	};
+}
+
+/*
+ * Check again that a target of a registered projection can be that.  Who owns
+ * it is not asked: it may be on its way to another owner, with the projection
+ * to follow.  The caller has locked the table.
+ */
+void
+pj_definition_recheck_target(const PjProjection *projection, int target)
+{
+	PjDefinition definition = pj_definition_of(projection);
+	Oid			relid = definition.target_oids[target];
+
+	if (OidIsValid(relid))
+		pj_target_recheck(relid, pj_target_owner(relid),
+						  target_need(&definition, &projection->options,
+									  target));
+}
+
+/* Check again that a registered projection's code fits its targets. */
+void
+pj_definition_recheck_code(const PjProjection *projection)
+{
+	PjDefinition definition = pj_definition_of(projection);
+
+	if (definition.kind->retry_code)
+		definition.kind->retry_code(&definition);
+}
+
+/*
+ * The hash of a projection's definition as it is now, its functions included;
+ * NULL if the function is missing.  It asks the system caches alone: nothing is
+ * locked, and nobody's rights matter.
+ */
+bytea *
+pj_definition_now(const PjProjection *projection)
+{
+	PjDefinition definition = pj_definition_of(projection);
+
+	return pj_definition_hash(&definition);
+}

@@ -1,0 +1,22 @@
+/*
+ * definition.h
+ *	  Checking what a user says a projection is.
+ */
+#ifndef PJ_DEFINITION_H
+#define PJ_DEFINITION_H
+
+#include "base/compat.h"
+
+#include "kinds/kind.h"
+
+extern void pj_definition_check(PjDefinition *definition, Oid owner);
+extern void pj_definition_check_mode(const char *name, PjMode mode,
+									 const char *ordering);
+extern void pj_definition_recheck_target(const PjProjection *projection,
+										 int target);
+extern void pj_definition_recheck_code(const PjProjection *projection);
+extern PjDefinition pj_definition_of(const PjProjection *projection);
+extern bytea *pj_definition_now(const PjProjection *projection);
+extern bytea *pj_definition_hash(const PjDefinition *definition);
+
+#endif							/* PJ_DEFINITION_H */

@@ -1,0 +1,478 @@
+/*
+ * fold_row.c
+ *	  The rows a fold works on: read by key, changed in memory, written once.
+ *
+ * The runtime, not the user's code, reads and writes these rows.  It does so
+ * as a subscription's apply worker does, through the table's primary key and
+ * the executor's functions for single rows: constraints, row triggers,
+ * generated columns and indexes are served as by INSERT, UPDATE and DELETE, and
+ * nothing is planned.  Row-level policies are not asked: a row's tenant and key are
+ * those of its events, which is checked.
+ *
+ * Who folds has kept all others who do from these rows: by the offsets of
+ * their aggregates, or in log order by the pair's lock.  Those who change rows
+ * by hand meet the rows' locks.
+ */
+#include "base/compat.h"
+
+#include "access/genam.h"
+#include "access/stratnum.h"
+#include "access/sysattr.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "executor/executor.h"
+#include "executor/nodeModifyTable.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "parser/parse_relation.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
+#include "utils/typcache.h"
+
+#include "kinds/fold_row.h"
+#include "registry/target.h"
+
+/*
+ * An id as a value of its column's type, as a literal would be.  Read back it
+ * must be the same: '1' and '01' are two ids, but would be one row's.
+ */
+Datum
+pj_id_as(Datum value, Form_pg_attribute attribute)
+{
+	Oid			type = attribute->atttypid;
+	char	   *id;
+	char	   *back;
+	Oid			function,
+				ioparam;
+	bool		varlena;
+	Datum		result;
+
+	if (type == TEXTOID || (type == VARCHAROID && attribute->atttypmod < 0))
+		return value;
+	id = TextDatumGetCString(value);
+	getTypeInputInfo(type, &function, &ioparam);
+	result = OidInputFunctionCall(function, id, ioparam,
+								  attribute->atttypmod);
+	getTypeOutputInfo(type, &function, &varlena);
+	back = OidOutputFunctionCall(function, result);
+	if (getBaseType(type) == BPCHAROID)
+		back[bpchartruelen(back, strlen(back))] = '\0';
+	if (strcmp(id, back) != 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				errmsg("\"%s\" would become \"%s\" in column \"%s\"", id,
+					   back, NameStr(attribute->attname)),
+				errdetail("Column \"%s\" is of type %s, and different ids must not become one.",
+						  NameStr(attribute->attname), format_type_be(type)),
+				errhint("Make the column of type text, or write ids as the type does."));
+	return result;
+}
+
+/* Find the columns; the table has been checked (target.c). */
+void
+pj_fold_columns(Relation heap, bool other_key, PjFoldColumns *columns)
+{
+	Oid			relid = RelationGetRelid(heap);
+
+	columns->tenant = get_attnum(relid, "tenant_id");
+	columns->key = get_attnum(relid, pj_target_key(heap));
+	columns->event_id = get_attnum(relid, "last_event_id");
+	columns->version = get_attnum(relid, "last_event_version");
+	columns->log_seq = other_key ? get_attnum(relid, "last_log_seq") : 0;
+}
+
+/* ---- reading ---- */
+
+/* A key for the column of the index that holds this column of the table. */
+void
+pj_fold_key(Relation index, AttrNumber attno, Datum value, ScanKey key)
+{
+	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
+	{
+		Oid			equal;
+
+		if (index->rd_index->indkey.values[i] != attno)
+			continue;
+		equal = get_opfamily_member(index->rd_opfamily[i],
+									index->rd_opcintype[i],
+									index->rd_opcintype[i],
+									BTEqualStrategyNumber);
+		ScanKeyEntryInitialize(key, 0, i + 1, BTEqualStrategyNumber,
+							   InvalidOid, index->rd_indcollation[i],
+							   get_opcode(equal), value);
+		return;
+	}
+	elog(ERROR, "column %d is not in the primary key", attno);
+}
+
+static void
+read_row(PjFoldTarget *target, TupleTableSlot *slot, PjFoldRow *row)
+{
+	row->tuple = ExecCopySlotHeapTuple(slot);
+	row->place = slot->tts_tid;
+	row->stored = row->present = true;
+	heap_deform_tuple(row->tuple, target->desc, row->values, row->nulls);
+}
+
+/*
+ * Lock a row that has been found.  Returns false if somebody has changed it
+ * since, and it is to be looked for again.
+ */
+static bool
+lock_row(PjFoldTarget *target, Snapshot snapshot, TupleTableSlot *slot)
+{
+	TM_FailureData failure;
+	TM_Result	result = table_tuple_lock(target->store, &slot->tts_tid,
+										  snapshot, slot,
+										  GetCurrentCommandId(false),
+										  LockTupleNoKeyExclusive,
+										  LockWaitBlock, 0, &failure);
+
+	if (result != TM_Ok && result != TM_Updated && result != TM_Deleted)
+		elog(ERROR, "could not lock a row: %u", result);
+	return result == TM_Ok;
+}
+
+/* A scan of the primary key that sees what is there now. */
+static IndexScanDesc
+begin_scan(PjFoldTarget *target)
+{
+	return index_beginscan(target->store, target->index,
+						   RegisterSnapshot(GetLatestSnapshot()), 2, 0);
+}
+
+static void
+end_scan(IndexScanDesc scan)
+{
+	Snapshot	snapshot = scan->xs_snapshot;
+
+	index_endscan(scan);
+	UnregisterSnapshot(snapshot);
+}
+
+static void
+make_room(PjFoldTarget *target, PjFoldRow *rows, int n)
+{
+	int			natts = target->desc->natts;
+	Datum	   *values = palloc(sizeof(Datum) * natts * n);
+	bool	   *nulls = palloc(sizeof(bool) * natts * n);
+	bool	   *owned = palloc0(sizeof(bool) * natts * n);
+
+	for (int i = 0; i < n; i++)
+	{
+		rows[i].values = values + (Size) i * natts;
+		rows[i].nulls = nulls + (Size) i * natts;
+		rows[i].owned = owned + (Size) i * natts;
+	}
+}
+
+/*
+ * Read the rows of these keys, where there are any, and keep them from being
+ * changed by those who do not fold.
+ */
+void
+pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n)
+{
+	MemoryContext caller = MemoryContextSwitchTo(target->context);
+	TupleTableSlot *slot = table_slot_create(target->store, NULL);
+	IndexScanDesc scan;
+
+	if (n > 0 && rows[0].values == NULL)
+		make_room(target, rows, n);
+	CommandCounterIncrement();
+	scan = begin_scan(target);
+	for (int i = 0; i < n; i++)
+	{
+		ScanKeyData keys[2];
+
+		pj_fold_key(target->index, target->columns.tenant, target->tenant,
+				 &keys[target->index->rd_index->indkey.values[0] !=
+					   target->columns.tenant]);
+		pj_fold_key(target->index, target->columns.key, rows[i].key,
+				 &keys[target->index->rd_index->indkey.values[0] !=
+					   target->columns.key]);
+		for (;;)
+		{
+			rows[i].loaded = true;
+			index_rescan(scan, keys, 2, NULL, 0);
+			if (!index_getnext_slot(scan, ForwardScanDirection, slot))
+				break;
+			if (lock_row(target, scan->xs_snapshot, slot))
+			{
+				read_row(target, slot, &rows[i]);
+				break;
+			}
+			end_scan(scan);
+			scan = begin_scan(target);
+		}
+	}
+	end_scan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	MemoryContextSwitchTo(caller);
+}
+
+/* ---- changing ---- */
+
+/*
+ * Give a column another value, which is the row's from now on, and has memory
+ * of its own unless passed by value.
+ */
+void
+pj_fold_set(PjFoldTarget *target, PjFoldRow *row, int place, Datum value,
+			bool isnull)
+{
+	Form_pg_attribute attribute = TupleDescAttr(target->desc, place);
+
+	if (row->owned[place])
+	{
+		target->bytes -= datumGetSize(row->values[place], false,
+									  attribute->attlen);
+		pfree(DatumGetPointer(row->values[place]));
+	}
+	row->values[place] = value;
+	row->nulls[place] = isnull;
+	row->owned[place] = !isnull && !attribute->attbyval;
+	if (row->owned[place])
+		target->bytes += datumGetSize(value, false, attribute->attlen);
+}
+
+/* What is known of a row is no longer needed, or no longer true. */
+void
+pj_fold_forget(PjFoldTarget *target, PjFoldRow *row)
+{
+	for (int i = 0; i < target->desc->natts; i++)
+		pj_fold_set(target, row, i, (Datum) 0, true);
+	if (row->tuple)
+		heap_freetuple(row->tuple);
+	row->tuple = NULL;
+	target->bytes -= row->size;
+	row->size = 0;
+	row->stored = row->present = row->changed = row->loaded = false;
+}
+
+/* ---- writing ---- */
+
+static TupleTableSlot *
+row_slot(PjFoldTarget *target, const PjFoldRow *row)
+{
+	int			natts = target->desc->natts;
+
+	ExecClearTuple(target->slot);
+	memcpy(target->slot->tts_values, row->values, sizeof(Datum) * natts);
+	memcpy(target->slot->tts_isnull, row->nulls, sizeof(bool) * natts);
+	return ExecStoreVirtualTuple(target->slot);
+}
+
+/* Generated columns are part of the row that the next event finds. */
+static void
+compute_generated(PjFoldTarget *target, PjFoldRow *row, TupleTableSlot *slot)
+{
+	ExecComputeStoredGenerated(target->info, target->estate, slot, CMD_INSERT);
+	for (int i = 0; i < target->desc->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(target->desc, i);
+
+		if (!attribute->attisdropped && attribute->attgenerated)
+			pj_fold_set(target, row, i, slot->tts_isnull[i] ? (Datum) 0 :
+						datumCopy(slot->tts_values[i], attribute->attbyval,
+								  attribute->attlen), slot->tts_isnull[i]);
+	}
+}
+
+/*
+ * Fill in what a row that an event has changed computes by itself, and check
+ * it against the constraints it can be checked against by itself.
+ * That is done for every event: a later one must not make good what an earlier
+ * one has done wrong, for it depends on the size of the batch whether it can.
+ */
+void
+pj_fold_check(PjFoldTarget *target, PjFoldRow *row)
+{
+	TupleConstr *constr = target->heap->rd_att->constr;
+	TupleTableSlot *slot;
+
+	if (!row->present || constr == NULL)
+		return;
+	slot = row_slot(target, row);
+	if (constr->has_generated_stored)
+		compute_generated(target, row, slot);
+	ExecConstraints(target->info, slot, target->estate);
+	ResetPerTupleExprContext(target->estate);
+}
+
+/* "old" is a slot that says where the row is; nothing else is asked of it. */
+static void
+write_row(PjFoldTarget *target, EPQState *epqstate, TupleTableSlot *old,
+		  PjFoldRow *row)
+{
+	old->tts_tid = row->place;
+	if (row->stored && row->present)
+		ExecSimpleRelationUpdate(target->store_info, target->estate, epqstate, old,
+								 row_slot(target, row));
+	else if (row->stored)
+		ExecSimpleRelationDelete(target->store_info, target->estate, epqstate, old);
+	else if (row->present)
+		ExecSimpleRelationInsert(target->store_info, target->estate,
+								 row_slot(target, row));
+}
+
+/* Write the rows that have changed. */
+void
+pj_fold_write(PjFoldTarget *target, PjFoldRow *rows, int n)
+{
+	EState	   *estate = target->estate;
+	TupleTableSlot *old = MakeSingleTupleTableSlot(target->desc,
+												   &TTSOpsVirtual);
+	EPQState	epqstate;
+
+	PushActiveSnapshot(GetLatestSnapshot());
+	estate->es_snapshot = GetActiveSnapshot();
+	estate->es_output_cid = GetCurrentCommandId(true);
+	EvalPlanQualInit(&epqstate, estate, NULL, NIL, -1);
+	AfterTriggerBeginQuery();
+	for (int i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (rows[i].changed)
+			write_row(target, &epqstate, old, &rows[i]);
+		ResetPerTupleExprContext(estate);
+	}
+	AfterTriggerEndQuery(estate);
+	EvalPlanQualEnd(&epqstate);
+	estate->es_snapshot = InvalidSnapshot;
+	PopActiveSnapshot();
+	ExecDropSingleTupleTableSlot(old);
+	CommandCounterIncrement();
+}
+
+/*
+ * Do triggers change rows as they are written?  Then the next event must find
+ * what they have made of the row.
+ */
+bool
+pj_fold_has_triggers(Relation heap)
+{
+	const TriggerDesc *triggers = heap->trigdesc;
+
+	return triggers && (triggers->trig_insert_before_row ||
+						triggers->trig_update_before_row ||
+						triggers->trig_delete_before_row);
+}
+
+/* Write a row, and read what has become of it. */
+void
+pj_fold_write_now(PjFoldTarget *target, PjFoldRow *row)
+{
+	pj_fold_write(target, row, 1);
+	pj_fold_forget(target, row);
+	pj_fold_load(target, row, 1);
+}
+
+/* ---- the target ---- */
+
+/* Are two values of a key column equal? */
+bool
+pj_fold_equal(PjFoldTarget *target, AttrNumber attno, Datum a, Datum b)
+{
+	ScanKeyData key;
+
+	pj_fold_key(target->index, attno, a, &key);
+	return DatumGetBool(FunctionCall2Coll(&key.sk_func, key.sk_collation, b,
+										  a));
+}
+
+/* Are they the same?  Equal ones may be written in different ways. */
+bool
+pj_fold_same(PjFoldTarget *target, AttrNumber attno, Datum a, Datum b)
+{
+	Form_pg_attribute attribute = TupleDescAttr(target->desc, attno - 1);
+
+	return datum_image_eq(a, b, attribute->attbyval, attribute->attlen);
+}
+
+/* All columns but the key's count as updated, for triggers that ask. */
+static RangeTblEntry *
+range_entry(Relation heap, const PjFoldColumns *columns)
+{
+	RangeTblEntry *rte = makeNode(RangeTblEntry);
+
+	for (int i = 1; i <= RelationGetNumberOfAttributes(heap); i++)
+		if (i != columns->tenant && i != columns->key &&
+			!TupleDescAttr(RelationGetDescr(heap), i - 1)->attisdropped)
+			rte->updatedCols = bms_add_member(rte->updatedCols,
+											  i - FirstLowInvalidHeapAttributeNumber);
+	rte->rtekind = RTE_RELATION;
+	rte->relid = RelationGetRelid(heap);
+	rte->relkind = heap->rd_rel->relkind;
+	rte->rellockmode = RowExclusiveLock;
+	return rte;
+}
+
+/* Get ready to write rows of a relation, by its number among the estate's. */
+static ResultRelInfo *
+open_for_writing(Relation rel, Index number)
+{
+	ResultRelInfo *info = makeNode(ResultRelInfo);
+
+	InitResultRelInfo(info, rel, number, NULL, 0);
+	ExecOpenIndices(info, false);
+	return info;
+}
+
+/*
+ * Get ready to read and write rows of one tenant: those of the target, or of
+ * what is being built aside.
+ */
+void
+pj_fold_open(PjFoldTarget *target, const PjProjection *projection, Oid relid,
+			 const char *tenant)
+{
+	Form_pg_attribute attribute;
+	List	   *ranges;
+
+	memset(target, 0, sizeof(*target));
+	target->context = CurrentMemoryContext;
+	target->heap = target->store = table_open(relid, RowExclusiveLock);
+	if (OidIsValid(projection->aside))
+		target->store = table_open(projection->aside, RowExclusiveLock);
+	target->index = index_open(RelationGetPrimaryKeyIndex(target->store),
+							   RowExclusiveLock);
+	target->desc = lookup_rowtype_tupdesc(target->heap->rd_rel->reltype, -1);
+	pj_fold_columns(target->heap, !pj_key_is_aggregate(projection->key),
+					&target->columns);
+	attribute = TupleDescAttr(target->desc, target->columns.tenant - 1);
+	target->tenant = pj_id_as(CStringGetTextDatum(tenant), attribute);
+
+	target->estate = CreateExecutorState();
+	ranges = list_make1(range_entry(target->heap, &target->columns));
+	if (target->store != target->heap)
+		ranges = lappend(ranges, range_entry(target->store, &target->columns));
+	ExecInitRangeTable(target->estate, ranges);
+	target->info = target->store_info = open_for_writing(target->heap, 1);
+	if (target->store != target->heap)
+		target->store_info = open_for_writing(target->store, 2);
+	target->slot = MakeSingleTupleTableSlot(target->desc, &TTSOpsVirtual);
+}
+
+void
+pj_fold_close(PjFoldTarget *target)
+{
+	ExecDropSingleTupleTableSlot(target->slot);
+	ExecCloseIndices(target->info);
+	if (target->store_info != target->info)
+		ExecCloseIndices(target->store_info);
+	ExecResetTupleTable(target->estate->es_tupleTable, false);
+	ExecCloseResultRelations(target->estate);	/* those of triggers */
+	FreeExecutorState(target->estate);
+	ReleaseTupleDesc(target->desc);
+	index_close(target->index, NoLock);
+	if (target->store != target->heap)
+		table_close(target->store, NoLock);
+	table_close(target->heap, NoLock);
+}

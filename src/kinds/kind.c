@@ -1,0 +1,125 @@
+/*
+ * kind.c
+ *	  What the kinds of projections have in common: their names, and how
+ *	  their code is run.
+ */
+#include "base/compat.h"
+
+#include "utils/builtins.h"
+
+#include "ipc/shmem.h"
+#include "kinds/kind.h"
+#include "registry/target_guard.h"
+#include "sandbox/user_context.h"
+
+static const PjKind *const kinds[] = {
+	&pj_kind_handler,
+	&pj_kind_fold,
+	&pj_kind_fold_columns,
+	&pj_kind_statement,
+};
+
+const PjKind *
+pj_kind(const char *name)
+{
+	for (int i = 0; i < lengthof(kinds); i++)
+		if (strcmp(kinds[i]->name, name) == 0)
+			return kinds[i];
+	elog(ERROR, "unknown kind of projection \"%s\"", name);
+}
+
+/* Is this no projection's number any more, nor that of its build? */
+bool
+pj_kind_is_gone(int32 id)
+{
+	return pj_projection_by_id(Abs(id)) == NULL;
+}
+
+/*
+ * Forget what this session keeps of projections that have been dropped: plans
+ * and compiled expressions.  While code runs, what it was found by stays.
+ */
+void
+pj_kinds_sweep(void)
+{
+	static uint64 swept = 0;
+	PjProjection *projections;
+
+	(void) pj_projections(&projections);
+	if (swept == pj_projections_generation() || pj_user_code() != NULL)
+		return;
+	swept = pj_projections_generation();
+	for (int i = 0; i < lengthof(kinds); i++)
+		if (kinds[i]->sweep)
+			kinds[i]->sweep();
+}
+
+/* Says which event an error happened at. */
+static void
+describe_event(void *arg)
+{
+	const PjWork *work = arg;
+	const PjEvent *event;
+
+	if (geterrcode() == ERRCODE_INSUFFICIENT_PRIVILEGE)
+		errhint("The code runs as the projection's owner \"%s\": grant it what is missing; with row-level security, it needs a policy that lets projector_tenant_id() in. A handler that appends events needs option \"may_append\" and the privileges of an appender.",
+				work->projection->owner);
+	if (work->at == PJ_UNKNOWN && work->hi - work->lo > 1)
+	{
+		errcontext("projection \"%s\", %d events of tenant \"%s\"",
+				   work->projection->name, work->hi - work->lo, work->tenant);
+		return;
+	}
+	event = work->events[work->at == PJ_UNKNOWN ? work->lo : work->at];
+	errcontext("projection \"%s\", event %lld (%s) of aggregate \"%s\" of tenant \"%s\"",
+			   work->projection->name,
+			   (long long) pj_event_sequence(event),
+			   TextDatumGetCString(pj_event_type(event)),
+			   TextDatumGetCString(pj_event_aggregate(event)),
+			   work->tenant);
+}
+
+/*
+ * Run a piece of a projection's code as its owner, contained.  If "lazy", body
+ * calls pj_pin_user_code() before it runs anything that may ask for a setting.
+ */
+void
+pj_kind_run(PjWork *work, bool lazy, void (*body) (void *), void *arg)
+{
+	const PjProjection *projection = work->projection;
+	PjUserCode	code;
+	ErrorContextCallback callback = {error_context_stack, describe_event,
+	work};
+
+	error_context_stack = &callback;
+	pj_user_code_init(&code, projection, work->tenant);
+	code.lazy = lazy;
+	pj_run_user_code(&code, body, arg);
+	error_context_stack = callback.previous;
+}
+
+/*
+ * Parse or plan a projection's code, to see that it can be done.  Planning
+ * evaluates immutable functions, so that is running it, too.
+ */
+void
+pj_kind_try(const PjDefinition *definition, Oid owner, void (*body) (void *),
+			void *arg)
+{
+	PjUserCode	code = {
+		.projection = definition->name,
+		.owner = owner,
+		.search_path = definition->search_path,
+		.settings = pj_settings_parse(definition->settings),
+		.tenant = "",
+	};
+
+	pj_run_user_code(&code, body, arg);
+}
+
+/* How long one call of a projection's code may take, in ms; 0: any time. */
+int
+pj_kind_timeout(const PjProjection *projection)
+{
+	return pj_is_worker() ? Max(projection->options.timeout / 1000, 1) : 0;
+}

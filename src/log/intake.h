@@ -1,0 +1,15 @@
+/*
+ * intake.h
+ *	  What is known of the statement that is adding events.
+ */
+#ifndef PJ_INTAKE_H
+#define PJ_INTAKE_H
+
+#include "base/compat.h"
+
+extern void pj_intake_row(bool restored);
+extern void pj_intake_check(int64 log_seq);
+extern bool pj_intake_end(void);
+extern void pj_intake_init(void);
+
+#endif							/* PJ_INTAKE_H */

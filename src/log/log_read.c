@@ -1,0 +1,582 @@
+/*
+ * log_read.c
+ *	  Reading the table of events.  This file and log_write.c alone know its
+ *	  name and columns.
+ *
+ * Everything else sees events as PjEvent, whose columns are those of type
+ * projector.event.
+ */
+#include "base/compat.h"
+
+#include "access/detoast.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "nodes/params.h"
+#include "optimizer/optimizer.h"
+#include "parser/analyze.h"
+#include "rewrite/rewriteHandler.h"
+#include "tcop/tcopprot.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+#include "base/fetch.h"
+#include "base/statement.h"
+#include "log/log_read.h"
+#include "log/log_table.h"
+
+PjTable		pj_events_table = {"events", "events_pkey"};
+
+#define EVENT_COLUMNS \
+	" e.log_seq, e.tenant_id, e.aggregate_id, e.sequence_number, e.event_id," \
+	" e.event_type, e.payload, e.metadata, e.payload_hash, e.recorded_at "
+
+static PjStatement select_log = {
+	.sql = "SELECT" EVENT_COLUMNS
+	"FROM projector.events e WHERE e.tenant_id = $1"
+	" AND e.log_seq > $2 AND e.log_seq <= $3"
+	" AND ($4 IS NULL OR e.event_type = ANY ($4))"
+	" ORDER BY e.log_seq LIMIT $5",
+	.expect = SPI_OK_SELECT,
+	.nargs = 5,
+	.argtypes = {TEXTOID, INT8OID, INT8OID, TEXTARRAYOID, INT4OID},
+};
+
+static PjStatement count_between = {
+	.sql = "SELECT count(*) FROM projector.events WHERE tenant_id = $1"
+	" AND aggregate_id = $2 AND sequence_number > $3 AND sequence_number < $4",
+	.expect = SPI_OK_SELECT,
+	.nargs = 4,
+	.argtypes = {TEXTOID, TEXTOID, INT8OID, INT8OID},
+};
+
+static PjStatement select_last_subscribed = {
+	.sql = "SELECT sequence_number FROM projector.events WHERE tenant_id = $1"
+	" AND aggregate_id = $2 AND ($3 IS NULL OR event_type = ANY ($3))"
+	" ORDER BY sequence_number DESC LIMIT 1",
+	.expect = SPI_OK_SELECT,
+	.nargs = 3,
+	.argtypes = {TEXTOID, TEXTOID, TEXTARRAYOID},
+};
+
+/* A loose index scan: one probe per tenant, not one per event. */
+static PjStatement select_tenants = {
+	.sql = "WITH RECURSIVE t (tenant_id) AS ("
+	"(SELECT tenant_id FROM projector.events ORDER BY tenant_id LIMIT 1)"
+	" UNION ALL SELECT (SELECT e.tenant_id FROM projector.events e"
+	" WHERE e.tenant_id > t.tenant_id ORDER BY e.tenant_id LIMIT 1)"
+	" FROM t WHERE t.tenant_id IS NOT NULL)"
+	" SELECT t.tenant_id, e.log_seq FROM t CROSS JOIN LATERAL"
+	" (SELECT log_seq FROM projector.events e"
+	" WHERE e.tenant_id = t.tenant_id ORDER BY log_seq DESC LIMIT 1) e"
+	" WHERE t.tenant_id IS NOT NULL",
+	.expect = SPI_OK_SELECT,
+};
+
+static PjStatement select_last_log_seq = {
+	.sql = "SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END"
+	" FROM projector.events_log_seq_seq",
+	.expect = SPI_OK_SELECT,
+};
+
+/* Type projector.event. */
+Oid
+pj_event_type_oid(void)
+{
+	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
+						   CStringGetDatum("event"),
+						   ObjectIdGetDatum(get_namespace_oid("projector",
+															  false)));
+}
+
+Oid
+pj_source_relid(void)
+{
+	return pj_relid(&pj_events_table);
+}
+
+/* The table of events, for whoever must know that it is the one. */
+PjTable *
+pj_source_table(void)
+{
+	return &pj_events_table;
+}
+
+bool
+pj_text_equal(Datum a, Datum b)
+{
+	text	   *ta = DatumGetTextPP(a);
+	text	   *tb = DatumGetTextPP(b);
+
+	return VARSIZE_ANY_EXHDR(ta) == VARSIZE_ANY_EXHDR(tb) &&
+		memcmp(VARDATA_ANY(ta), VARDATA_ANY(tb), VARSIZE_ANY_EXHDR(ta)) == 0;
+}
+
+/* Bytewise, as our tables compare. */
+int
+pj_text_compare(Datum a, Datum b)
+{
+	text	   *ta = DatumGetTextPP(a);
+	text	   *tb = DatumGetTextPP(b);
+	int			la = VARSIZE_ANY_EXHDR(ta);
+	int			lb = VARSIZE_ANY_EXHDR(tb);
+	int			cmp = memcmp(VARDATA_ANY(ta), VARDATA_ANY(tb), Min(la, lb));
+
+	return cmp != 0 ? cmp : (la > lb) - (la < lb);
+}
+
+static int
+compare_texts(const void *a, const void *b)
+{
+	return pj_text_compare(*(const Datum *) a, *(const Datum *) b);
+}
+
+/* Put texts into bytewise order, each once; returns how many are left. */
+int
+pj_texts_unique(Datum *texts, int n)
+{
+	int			kept = 0;
+
+	if (n > 1)
+		qsort(texts, n, sizeof(Datum), compare_texts);
+	for (int i = 0; i < n; i++)
+		if (kept == 0 || !pj_text_equal(texts[kept - 1], texts[i]))
+			texts[kept++] = texts[i];
+	return kept;
+}
+
+/* Is a text among others, which are in bytewise order? */
+bool
+pj_text_among(Datum value, const Datum *sorted, int n)
+{
+	return n > 0 && bsearch(&value, sorted, n, sizeof(Datum),
+							compare_texts) != NULL;
+}
+
+static int
+compare_events(const void *a, const void *b)
+{
+	const PjEvent *ea = a;
+	const PjEvent *eb = b;
+	int			cmp = pj_text_compare(pj_event_aggregate(ea),
+									  pj_event_aggregate(eb));
+
+	if (cmp == 0)
+		cmp = (pj_event_sequence(ea) > pj_event_sequence(eb)) -
+			(pj_event_sequence(ea) < pj_event_sequence(eb));
+	return cmp;
+}
+
+/* Sort one tenant's events by aggregate and sequence. */
+void
+pj_events_sort(PjEvent *events, int n)
+{
+	qsort(events, n, sizeof(PjEvent), compare_events);
+}
+
+static int
+compare_positions(const void *a, const void *b)
+{
+	int64		la = pj_event_log_seq((const PjEvent *) a);
+	int64		lb = pj_event_log_seq((const PjEvent *) b);
+
+	return (la > lb) - (la < lb);
+}
+
+/* Sort events as they are in the log. */
+void
+pj_events_sort_by_log(PjEvent *events, int n)
+{
+	qsort(events, n, sizeof(PjEvent), compare_positions);
+}
+
+/*
+ * The aggregates of sorted events, each from its first to its last.  Each
+ * event is told its range.
+ */
+int
+pj_events_ranges(PjEvent *events, int n, PjRange **ranges)
+{
+	PjRange    *range = NULL;
+	int			nranges = 0;
+
+	*ranges = palloc0(sizeof(PjRange) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		if (range == NULL || !pj_text_equal(range->aggregate,
+											pj_event_aggregate(&events[i])))
+		{
+			range = &(*ranges)[nranges++];
+			range->aggregate = pj_event_aggregate(&events[i]);
+			range->from = pj_event_sequence(&events[i]);
+		}
+		range->own++;
+		range->upto = pj_event_sequence(&events[i]);
+		events[i].range = nranges - 1;
+	}
+	return nranges;
+}
+
+/* ---- reading ---- */
+
+static void
+event_from_columns(const Datum *columns, PjEvent *event)
+{
+	static const AttrNumber from[PJ_EVENT_COLUMNS] = {
+		[PJ_EVENT_LOG_SEQ] = Anum_log_seq,
+		[PJ_EVENT_TENANT_ID] = Anum_tenant_id,
+		[PJ_EVENT_AGGREGATE_ID] = Anum_aggregate_id,
+		[PJ_EVENT_SEQUENCE_NUMBER] = Anum_sequence_number,
+		[PJ_EVENT_EVENT_ID] = Anum_event_id,
+		[PJ_EVENT_EVENT_TYPE] = Anum_event_type,
+		[PJ_EVENT_PAYLOAD] = Anum_payload,
+		[PJ_EVENT_METADATA] = Anum_metadata,
+		[PJ_EVENT_RECORDED_AT] = Anum_recorded_at,
+	};
+
+	for (int i = 0; i < PJ_EVENT_COLUMNS; i++)
+		event->values[i] = columns[from[i] - 1];
+	event->payload_hash = columns[Anum_payload_hash - 1];
+}
+
+static void
+event_from_tuple(HeapTuple tuple, TupleDesc desc, PjEvent *event)
+{
+	Datum	   *columns;
+	bool	   *nulls;
+
+	pj_deform(tuple, desc, &columns, &nulls);
+	event_from_columns(columns, event);
+	event->replay = event->skipped = false;
+	pfree(columns);
+	pfree(nulls);
+}
+
+/*
+ * A copy, in the current memory context, of the event in a slot.  Returns its
+ * size.
+ */
+Size
+pj_source_event(TupleTableSlot *slot, PjEvent *event)
+{
+	HeapTuple	tuple = ExecCopySlotHeapTuple(slot);
+
+	event_from_tuple(tuple, slot->tts_tupleDescriptor, event);
+	return tuple->t_len;
+}
+
+/* How large an event is, once its values are read from where they are. */
+static Size
+event_size(const PjEvent *event)
+{
+	return toast_raw_datum_size(event->values[PJ_EVENT_PAYLOAD]) +
+		toast_raw_datum_size(event->values[PJ_EVENT_METADATA]);
+}
+
+/* Copies of the events the last statement returned, as many as make a batch. */
+static int
+events_from_result(PjEvent **events)
+{
+	int			found = SPI_processed;
+	int			nevents = 0;
+	Size		bytes = 0;
+
+	*events = palloc(sizeof(PjEvent) * Max(found, 1));
+	while (nevents < found && bytes < PJ_BATCH_BYTES)
+	{
+		event_from_tuple(heap_copytuple(SPI_tuptable->vals[nevents]),
+						 SPI_tuptable->tupdesc, &(*events)[nevents]);
+		bytes += event_size(&(*events)[nevents++]);
+	}
+	return nevents;
+}
+
+/* Events being collected. */
+typedef struct EventList
+{
+	PjEvent    *events;
+	int			count;
+	int			room;
+	Datum	   *types;			/* those wanted, or none for all */
+	int			ntypes;
+	int64		upto;			/* and those before this position in the log */
+	Size		bytes;			/* of all */
+	Size		max_bytes;		/* stop when there are so many */
+} EventList;
+
+static void
+begin_list(EventList *list, int room, Datum event_types)
+{
+	memset(list, 0, sizeof(*list));
+	list->room = room;
+	list->events = palloc(sizeof(PjEvent) * room);
+	list->upto = PG_INT64_MAX;
+	list->max_bytes = SIZE_MAX;
+	if (event_types)
+		deconstruct_array(DatumGetArrayTypeP(event_types), TEXTOID, -1, false,
+						  TYPALIGN_INT, &list->types, NULL, &list->ntypes);
+}
+
+/* Is the row's event wanted? */
+static bool
+is_wanted(HeapTuple tuple, TupleDesc desc, const EventList *list)
+{
+	bool		isnull;
+	Datum		type;
+
+	if (DatumGetInt64(heap_getattr(tuple, Anum_log_seq, desc, &isnull)) >
+		list->upto)
+		return false;
+	if (list->ntypes == 0)
+		return true;
+	type = heap_getattr(tuple, Anum_event_type, desc, &isnull);
+	for (int i = 0; i < list->ntypes; i++)
+		if (pj_text_equal(list->types[i], type))
+			return true;
+	return false;
+}
+
+/* Add what a scan finds, at most "max" of the wanted events. */
+static void
+collect_events(PjFetch *fetch, EventList *list, int max, int range)
+{
+	TupleDesc	desc = RelationGetDescr(fetch->heap);
+	HeapTuple	tuple;
+
+	while (max > 0 && list->bytes < list->max_bytes &&
+		   (tuple = pj_fetch_next(fetch, ForwardScanDirection)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!is_wanted(tuple, desc, list))
+			continue;
+		if (list->count == list->room)
+			list->events = repalloc(list->events,
+									sizeof(PjEvent) * (list->room *= 2));
+		event_from_tuple(heap_copytuple(tuple), desc,
+						 &list->events[list->count]);
+		list->bytes += event_size(&list->events[list->count]);
+		list->events[list->count++].range = range;
+		max--;
+	}
+}
+
+/*
+ * Load the events of some aggregates, in the order of the ranges and within
+ * each in sequence.  event_types is an array, or 0 for all types.
+ */
+int
+pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
+			   Datum event_types, PjEvent **events)
+{
+	bool		cut;
+
+	return pj_source_load_some(tenant, ranges, nranges, event_types, SIZE_MAX,
+							   events, &cut);
+}
+
+/*
+ * The same, but no more events when so many bytes are in them.  *cut says
+ * whether that was so.
+ */
+int
+pj_source_load_some(Datum tenant, const PjRange *ranges, int nranges,
+					Datum event_types, Size max_bytes, PjEvent **events,
+					bool *cut)
+{
+	EventList	list;
+	Snapshot	snapshot;
+	ScanKeyData keys[4];
+	PjFetch		fetch;
+
+	begin_list(&list, nranges + 1, event_types);
+	list.max_bytes = max_bytes;
+	CommandCounterIncrement();
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	pj_key_text(&keys[0], 1, tenant);
+	for (int i = 0; i < nranges && list.bytes < max_bytes; i++)
+	{
+		pj_key_text(&keys[1], 2, ranges[i].aggregate);
+		pj_key_int8_range(&keys[2], 3, ranges[i].after, ranges[i].upto);
+		if (i == 0)
+			pj_fetch_begin(&fetch, &pj_events_table, snapshot, 4, keys);
+		else
+			pj_fetch_again(&fetch, 4, keys);
+		collect_events(&fetch, &list, ranges[i].max, i);
+	}
+	if (nranges > 0)
+		pj_fetch_end(&fetch);
+	UnregisterSnapshot(snapshot);
+
+	*cut = list.bytes >= max_bytes;
+	*events = list.events;
+	return list.count;
+}
+
+/* Has a tenant events, or if given an aggregate of it? */
+bool
+pj_source_has(Datum tenant, Datum aggregate)
+{
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	ScanKeyData keys[2];
+	PjFetch		fetch;
+	bool		found;
+
+	pj_key_text(&keys[0], 1, tenant);
+	if (aggregate)
+		pj_key_text(&keys[1], 2, aggregate);
+	pj_fetch_begin(&fetch, &pj_events_table, snapshot, aggregate ? 2 : 1, keys);
+	found = pj_fetch_next(&fetch, ForwardScanDirection) != NULL;
+	pj_fetch_end(&fetch);
+	UnregisterSnapshot(snapshot);
+	return found;
+}
+
+/* Add what a scan with these keys finds. */
+static void
+collect_by_keys(EventList *list, Snapshot snapshot, ScanKey keys, int nkeys,
+				int max)
+{
+	PjFetch		fetch;
+
+	if (list->count == max || list->bytes >= list->max_bytes)
+		return;
+	pj_fetch_begin(&fetch, &pj_events_table, snapshot, nkeys, keys);
+	collect_events(&fetch, list, max - list->count, 0);
+	pj_fetch_end(&fetch);
+}
+
+/*
+ * The next events of a walk, at most "max" of them.  The rest of the aggregate
+ * that it stands in comes first, then the others.
+ */
+int
+pj_source_walk(const PjWalk *walk, int max, PjEvent **events)
+{
+	EventList	list;
+	Snapshot	snapshot;
+	ScanKeyData keys[4];
+
+	begin_list(&list, Min(max, 1000) + 1, walk->event_types);
+	list.upto = walk->upto;
+	list.max_bytes = PJ_BATCH_BYTES;
+	CommandCounterIncrement();
+	snapshot = RegisterSnapshot(walk->snapshot ? walk->snapshot :
+								GetLatestSnapshot());
+	pj_key_text(&keys[0], 1, walk->tenant);
+	if (walk->aggregate)
+	{
+		pj_key_text(&keys[1], 2, walk->aggregate);
+		pj_key_int8_range(&keys[2], 3, walk->sequence, PG_INT64_MAX);
+		collect_by_keys(&list, snapshot, keys, 4, max);
+		pj_key_text_after(&keys[1], 2, walk->aggregate);
+	}
+	if (!walk->alone)
+		collect_by_keys(&list, snapshot, keys, walk->aggregate ? 2 : 1, max);
+	UnregisterSnapshot(snapshot);
+	*events = list.events;
+	return list.count;
+}
+
+/*
+ * Load a tenant's events in the order of the log, as many as make a batch.
+ * *more says whether there may be more.
+ */
+int
+pj_source_load_log(Datum tenant, int64 after, int64 upto, Datum event_types,
+				   int limit, PjEvent **events, bool *more)
+{
+	Datum		values[5] = {tenant, Int64GetDatum(after), Int64GetDatum(upto),
+	event_types, Int32GetDatum(limit)};
+	int			n;
+	int			found = pj_execute(&select_log, values,
+								   event_types ? NULL : "   n ");
+
+	n = events_from_result(events);
+	*more = n == limit || n < found;
+	return n;
+}
+
+/*
+ * About how many events a tenant has between two positions.  The planner knows
+ * without counting.
+ */
+int64
+pj_source_estimate(Datum tenant, int64 after, int64 upto, Datum event_types)
+{
+	static const char sql[] = "SELECT FROM projector.events"
+		" WHERE tenant_id = $1 AND log_seq > $2 AND log_seq <= $3"
+		" AND ($4 IS NULL OR event_type = ANY ($4))";
+	Oid			types[4] = {TEXTOID, INT8OID, INT8OID, TEXTARRAYOID};
+	Datum		values[4] = {tenant, Int64GetDatum(after), Int64GetDatum(upto),
+	event_types};
+	ParamListInfo params = makeParamList(4);
+	Query	   *query;
+
+	for (int i = 0; i < 4; i++)
+	{
+		params->params[i].ptype = types[i];
+		params->params[i].value = values[i];
+		params->params[i].isnull = values[i] == 0 && i == 3;
+		params->params[i].pflags = PARAM_FLAG_CONST;
+	}
+	query = parse_analyze_fixedparams(linitial_node(RawStmt,
+													pg_parse_query(sql)),
+									  sql, types, 4, NULL);
+	AcquireRewriteLocks(query, true, false);
+	return clamp_row_est(pg_plan_query(query, sql, 0,
+									   params)->planTree->plan_rows);
+}
+
+/* Does the source have every event of an aggregate between two? */
+bool
+pj_source_complete(Datum tenant, Datum aggregate, int64 after, int64 before)
+{
+	Datum		values[4] = {tenant, aggregate, Int64GetDatum(after),
+	Int64GetDatum(before)};
+	bool		isnull;
+
+	pj_execute(&count_between, values, NULL);
+	return DatumGetInt64(pj_result(0, 1, &isnull)) == before - after - 1;
+}
+
+/* The aggregate's last event of these types, or 0. */
+int64
+pj_source_last_subscribed(Datum tenant, Datum aggregate, Datum event_types)
+{
+	Datum		values[3] = {tenant, aggregate, event_types};
+	bool		isnull;
+
+	if (pj_execute(&select_last_subscribed, values,
+				   event_types ? NULL : "  n") == 0)
+		return 0;
+	return DatumGetInt64(pj_result(0, 1, &isnull));
+}
+
+/* The last position in the log that has been drawn, by whomever. */
+int64
+pj_source_last_log_seq(void)
+{
+	bool		isnull;
+
+	pj_execute(&select_last_log_seq, NULL, NULL);
+	return DatumGetInt64(pj_result(0, 1, &isnull));
+}
+
+/* All tenants that have events. */
+void
+pj_source_tenants(PjTenants *all)
+{
+	pj_execute(&select_tenants, NULL, NULL);
+	all->count = pj_result_texts(&all->tenants);
+	all->last = palloc(sizeof(int64) * Max(all->count, 1));
+	for (int i = 0; i < all->count; i++)
+	{
+		bool		isnull;
+
+		all->last[i] = DatumGetInt64(pj_result(i, 2, &isnull));
+	}
+}

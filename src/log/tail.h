@@ -1,0 +1,24 @@
+/*
+ * tail.h
+ *	  Up to where the log is settled.
+ */
+#ifndef PJ_TAIL_H
+#define PJ_TAIL_H
+
+#include "base/compat.h"
+#include "storage/lock.h"
+
+/* Transactions that were writing to the source at some time. */
+typedef struct PjWriters
+{
+	VirtualTransactionId *ids;	/* those not yet seen gone */
+	int			count;
+	bool		mine;			/* this transaction was one of them */
+} PjWriters;
+
+extern void pj_writers_note(PjWriters *writers);
+extern bool pj_writers_gone(PjWriters *writers, int timeout_ms);
+extern bool pj_tail_reaches(int64 log_seq, int timeout_ms);
+extern int64 pj_tail(int timeout_ms);
+
+#endif							/* PJ_TAIL_H */

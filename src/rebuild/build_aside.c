@@ -1,0 +1,466 @@
+/*
+ * build_aside.c
+ *	  Building a fold's read model beside the live one, which readers go on
+ *	  to see until the new one takes its place.
+ *
+ * What is built aside is a projection of its own as far as apply is concerned.
+ * Its rows are in a table projector.build_N, N being the run's number, which
+ * has the very columns of the target, dropped ones included, so that a row of
+ * the one is a row of the other.  Its offsets, items and failures are kept
+ * under the projection's number negated, where nobody but the run sees them.
+ * All of that is ordinary data: a run goes on where it was after a crash.
+ *
+ * In the end the rows that differ are written to the target (build_merge.c), and
+ * the bookkeeping takes the live one's place, in one transaction.
+ *
+ * The table belongs to the projection's owner, as every table does that holds
+ * values of users' types: ANALYZE, also that of autovacuum, runs code of types
+ * as the table's owner.  It is a member of the extension.  That keeps it out of
+ * dumps, in which it would be of no use, it goes with the extension, and its
+ * owner cannot drop it.  The owner can alter it; then the build starts over.
+ */
+#include "base/compat.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/dependency.h"
+#include "catalog/heap.h"
+#include "catalog/index.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_extension.h"
+#include "catalog/pg_trigger.h"
+#include "catalog/pg_type.h"
+#include "catalog/toasting.h"
+#include "commands/extension.h"
+#include "commands/trigger.h"
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+#include "base/statement.h"
+#include "kinds/fold_row.h"
+#include "rebuild/build_aside.h"
+#include "registry/target.h"
+#include "state/digest.h"
+#include "state/failure.h"
+#include "state/outbox.h"
+
+/* So many blocks of dead rows are no trouble. */
+#define MAX_DEAD_BLOCKS	64
+
+/* $1 is the projection, whose number negated is that of the build. */
+#define OF_BUILD(alias) \
+	alias "projection_id = -$1 AND " alias "tenant_id = $2"
+
+/*
+ * Items of events that have been applied, or are queued, in the build; and
+ * those that had failed before, whose events it has not found.  (Both subqueries
+ * are looked up row by row: OFFSET keeps the planner from joining.)
+ */
+static PjStatement delete_items = {
+	.sql = "DELETE FROM projector.apply_outbox o"
+	" WHERE o.projection_id = $1 AND o.tenant_id = $2"
+	" AND (o.status IN ('failed', 'dead') AND o.log_seq <= $3 OR EXISTS"
+	" (SELECT FROM projector.projection_offsets a WHERE " OF_BUILD("a.")
+	" AND a.aggregate_id = o.aggregate_id"
+	" AND a.last_sequence_number >= o.sequence_number OFFSET 0) OR EXISTS"
+	" (SELECT FROM projector.apply_outbox a WHERE " OF_BUILD("a.")
+	" AND a.log_seq = o.log_seq OFFSET 0))",
+	.expect = SPI_OK_DELETE,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, INT8OID},
+};
+
+#define TAKE_OVER(table) \
+	{ \
+		.sql = "UPDATE projector." table " SET projection_id = $1 WHERE " \
+		OF_BUILD(""), \
+		.expect = SPI_OK_UPDATE, \
+		.nargs = 2, \
+		.argtypes = {INT4OID, TEXTOID}, \
+	}
+
+static PjStatement take_over_items = TAKE_OVER("apply_outbox");
+static PjStatement take_over_failures = TAKE_OVER("projection_failures");
+static PjStatement take_over_digest = TAKE_OVER("projection_digests");
+
+/* Offsets differ seldom; most rows need not be written. */
+static PjStatement delete_offsets = {
+	.sql = "DELETE FROM projector.projection_offsets o"
+	" WHERE o.projection_id = $1 AND o.tenant_id = $2 AND NOT EXISTS"
+	" (SELECT FROM projector.projection_offsets a WHERE " OF_BUILD("a.")
+	" AND a.aggregate_id = o.aggregate_id OFFSET 0)",
+	.expect = SPI_OK_DELETE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+static PjStatement copy_offsets = {
+	.sql = "INSERT INTO projector.projection_offsets AS o (projection_id,"
+	" tenant_id, aggregate_id, last_sequence_number, last_event_id,"
+	" error_count, last_error)"
+	" SELECT $1, tenant_id, aggregate_id, last_sequence_number,"
+	" last_event_id, error_count, last_error"
+	" FROM projector.projection_offsets WHERE " OF_BUILD("")
+	" ON CONFLICT (projection_id, tenant_id, aggregate_id) DO UPDATE"
+	" SET last_sequence_number = excluded.last_sequence_number,"
+	" last_event_id = excluded.last_event_id,"
+	" error_count = excluded.error_count, last_error = excluded.last_error,"
+	" updated_at = now()"
+	" WHERE (o.last_sequence_number, o.last_event_id, o.error_count,"
+	" o.last_error) IS DISTINCT FROM (excluded.last_sequence_number,"
+	" excluded.last_event_id, excluded.error_count, excluded.last_error)",
+	.expect = SPI_OK_INSERT,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+#define FORGET(table) \
+	{ \
+		.sql = "DELETE FROM projector." table " WHERE " OF_BUILD(""), \
+		.expect = SPI_OK_DELETE, \
+		.nargs = 2, \
+		.argtypes = {INT4OID, TEXTOID}, \
+	}
+
+static PjStatement forget[] = {
+	FORGET("projection_offsets"),
+	FORGET("apply_outbox"),
+	FORGET("projection_failures"),
+	FORGET("projection_digests"),
+};
+
+/* Is there a unique or exclusion constraint besides the primary key? */
+static bool
+has_other_keys(Relation target)
+{
+	List	   *indexes = RelationGetIndexList(target);
+	ListCell   *cell;
+	bool		found = false;
+
+	foreach(cell, indexes)
+	{
+		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
+
+		found = found || (!index->rd_index->indisprimary &&
+						  (index->rd_index->indisunique ||
+						   index->rd_index->indisexclusion));
+		index_close(index, AccessShareLock);
+	}
+	return found;
+}
+
+/*
+ * Does anything see what happens to single rows?  Triggers for each row do; and
+ * foreign keys of other tables that refer to this one, by triggers of their own.
+ */
+static bool
+is_observed(Relation target)
+{
+	const TriggerDesc *triggers = target->trigdesc;
+
+	for (int i = 0; triggers && i < triggers->numtriggers; i++)
+	{
+		const Trigger *trigger = &triggers->triggers[i];
+
+		if (TRIGGER_FOR_ROW(trigger->tgtype) &&
+			RI_FKey_trigger_type(trigger->tgfoid) != RI_TRIGGER_FK)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Can the read model be built aside?  Not if it is cleared by a function of its
+ * own, which may know of more than the target; nor if triggers change rows
+ * before they are written, which they do not do in another table.
+ *
+ * With a second unique key two rows may have swapped values, and then the merge
+ * must remove rows and write them again.  Whoever observes rows would see that:
+ * such a target is rebuilt in place.
+ *
+ * Where an event that fails is to be held or skipped, it must be found out which
+ * one it is while the target's own constraints are met.
+ */
+bool
+pj_aside_possible(const PjProjection *projection)
+{
+	Relation	target;
+	bool		others;
+	bool		possible;
+
+	if (!pj_is_fold(projection->kind) || projection->options.clear)
+		return false;
+	target = table_open(pj_target_oid(projection, 0), AccessShareLock);
+	others = has_other_keys(target);
+	possible = !pj_fold_has_triggers(target) &&
+		!(others && is_observed(target)) &&
+		(strcmp(projection->options.on_rebuild_error, "raise") == 0 ||
+		 (!others && RelationGetFKeyList(target) == NIL));
+	table_close(target, AccessShareLock);
+	return possible;
+}
+
+/* ---- the table ---- */
+
+static char *
+table_name(const PjRun *run)
+{
+	return psprintf("build_%lld", (long long) run->id);
+}
+
+static Oid
+find_table(const PjRun *run)
+{
+	return get_relname_relid(table_name(run),
+							 get_namespace_oid("projector", false));
+}
+
+/* Its primary key is that of the target. */
+static void
+make_index(Relation target, Relation table)
+{
+	Relation	key = index_open(RelationGetPrimaryKeyIndex(target),
+								 AccessShareLock);
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID,
+										ObjectIdGetDatum(RelationGetRelid(key)));
+	bool		isnull;
+	oidvector  *classes = (oidvector *)
+	DatumGetPointer(SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indclass,
+									&isnull));
+	IndexInfo  *info = BuildIndexInfo(key);
+	List	   *names = NIL;
+
+	for (int i = 0; i < info->ii_NumIndexAttrs; i++)
+		names = lappend(names,
+						NameStr(TupleDescAttr(RelationGetDescr(key), i)->attname));
+	index_create(table, psprintf("%s_pkey", RelationGetRelationName(table)),
+				 InvalidOid, InvalidOid, InvalidOid, InvalidOid, info, names,
+				 BTREE_AM_OID, table->rd_rel->reltablespace,
+				 key->rd_indcollation, classes->values, key->rd_indoption,
+				 (Datum) 0, INDEX_CREATE_IS_PRIMARY, 0, true, true, NULL);
+	ReleaseSysCache(tuple);
+	index_close(key, NoLock);
+}
+
+/*
+ * Make the table.  It is marked as the target's new form, as ALTER TABLE marks
+ * the one it makes, so that logical replication leaves it alone.
+ */
+static void
+make_table(Relation target, const PjRun *run, Oid owner)
+{
+	Oid			relid;
+	Relation	table;
+	ObjectAddress address,
+				extension;
+
+	relid = heap_create_with_catalog(table_name(run),
+									 get_namespace_oid("projector", false),
+									 target->rd_rel->reltablespace, InvalidOid,
+									 InvalidOid, InvalidOid, owner,
+									 target->rd_rel->relam,
+									 CreateTupleDescCopy(RelationGetDescr(target)),
+									 NIL, RELKIND_RELATION,
+									 RELPERSISTENCE_PERMANENT, false,
+									 false, ONCOMMIT_NOOP, (Datum) 0, false,
+									 true, true, RelationGetRelid(target),
+									 NULL);
+	CommandCounterIncrement();
+
+	/* who drops a column and then its type is not to be held up by us */
+	deleteDependencyRecordsForClass(RelationRelationId, relid, TypeRelationId,
+									DEPENDENCY_NORMAL);
+	NewRelationCreateToastTable(relid, (Datum) 0);
+	table = table_open(relid, AccessExclusiveLock);
+	make_index(target, table);
+	table_close(table, NoLock);
+
+	ObjectAddressSet(address, RelationRelationId, relid);
+	ObjectAddressSet(extension, ExtensionRelationId,
+					 get_extension_oid("projector", false));
+	recordDependencyOn(&address, &extension, DEPENDENCY_EXTENSION);
+	CommandCounterIncrement();
+}
+
+/* Have both the same columns in the same places? */
+static bool
+have_same_columns(TupleDesc a, TupleDesc b)
+{
+	if (a->natts != b->natts)
+		return false;
+	for (int i = 0; i < a->natts; i++)
+	{
+		Form_pg_attribute x = TupleDescAttr(a, i);
+		Form_pg_attribute y = TupleDescAttr(b, i);
+
+		if (x->attisdropped != y->attisdropped || x->attlen != y->attlen ||
+			x->attalign != y->attalign || x->atttypid != y->atttypid ||
+			x->atttypmod != y->atttypmod ||
+			x->attcollation != y->attcollation ||
+			strcmp(NameStr(x->attname), NameStr(y->attname)) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Have both the same primary key? */
+static bool
+have_same_key(Relation a, Relation b)
+{
+	Relation	x = index_open(RelationGetPrimaryKeyIndex(a), AccessShareLock);
+	Relation	y = index_open(RelationGetPrimaryKeyIndex(b), AccessShareLock);
+	int			natts = x->rd_index->indnatts;
+	bool		same = natts == y->rd_index->indnatts &&
+	memcmp(x->rd_index->indkey.values, y->rd_index->indkey.values,
+		   sizeof(int16) * natts) == 0;
+
+	index_close(x, NoLock);
+	index_close(y, NoLock);
+	return same;
+}
+
+static void
+drop_table(const PjRun *run)
+{
+	ObjectAddress address;
+
+	ObjectAddressSet(address, RelationRelationId, find_table(run));
+	if (!OidIsValid(address.objectId))
+		return;
+	LockRelationOid(address.objectId, AccessExclusiveLock);
+	performDeletion(&address, DROP_CASCADE,
+					PERFORM_DELETION_INTERNAL | PERFORM_DELETION_QUIETLY |
+					PERFORM_DELETION_SKIP_EXTENSIONS);
+	CommandCounterIncrement();
+}
+
+/*
+ * Is the table still as it was made?  It belongs to the projection's owner, who
+ * may have altered it.  Nothing that the owner has added may run at the end of
+ * the transaction, when the owner's code is not contained any more.
+ */
+static bool
+is_as_made(Relation table, Oid owner)
+{
+	return table->rd_rel->relowner == owner &&
+		table->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT &&
+		table->trigdesc == NULL && table->rd_rules == NULL &&
+		OidIsValid(RelationGetPrimaryKeyIndex(table)) &&
+		list_length(RelationGetIndexList(table)) == 1;
+}
+
+/* ---- the build ---- */
+
+/* Remove the bookkeeping of a build. */
+void
+pj_aside_forget(int32 projection_id, Datum tenant)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id), tenant};
+
+	for (int i = 0; i < lengthof(forget); i++)
+		pj_execute(&forget[i], values, NULL);
+}
+
+/*
+ * The rows of a table that this transaction has made are dead: once they are
+ * many, remove them, so that later ones need not be looked for among them.  Nobody
+ * else has seen the table, so that its file can be truncated.
+ */
+void
+pj_aside_empty(Oid aside)
+{
+	Relation	table = table_open(aside, AccessExclusiveLock);
+
+	if (RelationGetNumberOfBlocks(table) > MAX_DEAD_BLOCKS)
+		heap_truncate_one_rel(table);
+	table_close(table, NoLock);
+}
+
+/*
+ * Make a place for a run to build in.  Whatever is left of an earlier try goes.
+ */
+void
+pj_aside_make(const PjProjection *projection, const PjRun *run)
+{
+	Relation	target = table_open(pj_target_oid(projection, 0),
+									AccessShareLock);
+
+	drop_table(run);
+	if (run->tenant)
+		pj_aside_forget(run->projection_id, run->tenant);
+	make_table(target, run, pj_projection_owner(projection));
+	table_close(target, NoLock);
+}
+
+/*
+ * The projection as it is to be applied by a run.  False if that cannot go on:
+ * its table is gone, or the target has changed since it was made.
+ */
+bool
+pj_aside_find(const PjProjection *projection, const PjRun *run,
+			  PjProjection *aside)
+{
+	Relation	target,
+				table;
+	bool		alike;
+
+	*aside = *projection;
+	aside->id = -projection->base_id;
+	aside->aside = find_table(run);
+	if (!OidIsValid(aside->aside) || !pj_aside_possible(projection))
+		return false;
+
+	/* whoever would alter it now waits until we are done */
+	target = table_open(pj_target_oid(projection, 0), RowExclusiveLock);
+	table = try_table_open(aside->aside, RowExclusiveLock);
+	alike = table != NULL &&
+		is_as_made(table, pj_projection_owner(projection)) &&
+		OidIsValid(RelationGetPrimaryKeyIndex(target)) &&
+		have_same_columns(RelationGetDescr(target), RelationGetDescr(table)) &&
+		have_same_key(target, table);
+	if (table)
+		table_close(table, NoLock);
+	table_close(target, NoLock);
+	return alike;
+}
+
+/*
+ * The bookkeeping of a build takes the live one's place; its rows have done so.
+ * The caller has the pair to itself.
+ */
+void
+pj_aside_take_over(const PjProjection *projection, const PjRun *run)
+{
+	Datum		values[3] = {Int32GetDatum(projection->id), run->tenant,
+	Int64GetDatum(run->until)};
+
+	pj_failure_rebuilt(projection, run->tenant, 0, run->until);
+	if (projection->log_ordered)
+		pj_outbox_clear_upto(projection->id, run->tenant, run->until);
+	else
+		pj_execute(&delete_items, values, NULL);
+	pj_outbox_release_tenant(projection->id, run->tenant);
+	pj_execute(&take_over_items, values, NULL);
+	pj_execute(&take_over_failures, values, NULL);
+	pj_execute(&delete_offsets, values, NULL);
+	pj_execute(&copy_offsets, values, NULL);
+	pj_digest_forget(projection->id, run->tenant);
+	pj_execute(&take_over_digest, values, NULL);
+	pj_aside_drop(run);
+}
+
+/* Remove a build, or whatever there is of it. */
+void
+pj_aside_drop(const PjRun *run)
+{
+	drop_table(run);
+	pj_aside_forget(run->projection_id, run->tenant);
+}

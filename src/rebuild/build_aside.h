@@ -1,0 +1,23 @@
+/*
+ * build_aside.h
+ *	  Building a fold's read model beside the live one.
+ */
+#ifndef PJ_BUILD_ASIDE_H
+#define PJ_BUILD_ASIDE_H
+
+#include "base/compat.h"
+
+#include "registry/projection.h"
+#include "state/run_row.h"
+
+extern bool pj_aside_possible(const PjProjection *projection);
+extern void pj_aside_make(const PjProjection *projection, const PjRun *run);
+extern bool pj_aside_find(const PjProjection *projection, const PjRun *run,
+						  PjProjection *aside);
+extern void pj_aside_take_over(const PjProjection *projection,
+							   const PjRun *run);
+extern void pj_aside_drop(const PjRun *run);
+extern void pj_aside_forget(int32 projection_id, Datum tenant);
+extern void pj_aside_empty(Oid aside);
+
+#endif							/* PJ_BUILD_ASIDE_H */

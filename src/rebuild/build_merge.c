@@ -1,0 +1,351 @@
+/*
+ * build_merge.c
+ *	  A fold's rows that were built aside take the place of the live ones.
+ *
+ * Both tables are read in the order of their primary key, side by side, and
+ * what differs is written to the target: as few rows as possible, by INSERT,
+ * UPDATE and DELETE as fold_row.c does them.  So the target stays the table it
+ * was, readers see all of it change at once, and what refers to rows that stay
+ * is not disturbed.
+ *
+ * Rows are written one after the other, and it may happen that one gets a
+ * unique value that another still has.  Then all rows that differ are removed
+ * before the new ones are written.  That is not done where triggers or foreign
+ * keys of other tables would notice: such a target is not built aside.
+ */
+#include "base/compat.h"
+
+#include "access/genam.h"
+#include "access/nbtree.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "base/subxact.h"
+#include "kinds/fold_row.h"
+#include "rebuild/build_merge.h"
+#include "registry/target.h"
+#include "state/failure.h"
+
+/* So many rows are written at a time. */
+#define CHUNK_ROWS	1000
+
+/* One of the tables, being read by key. */
+typedef struct Side
+{
+	Relation	heap;
+	Relation	index;
+	IndexScanDesc scan;
+	Snapshot	snapshot;
+	TupleTableSlot *slot;
+	bool		found;			/* the slot has a row */
+} Side;
+
+/* What to do of a merge. */
+typedef enum MergePart
+{
+	MERGE_ALL,
+	MERGE_REMOVE				/* remove rows that are not to be there, and
+								 * those that are to be others */
+} MergePart;
+
+typedef struct Merge
+{
+	const PjProjection *projection;
+	Oid			aside;
+	const char *tenant;
+	MergePart	part;
+
+	PjFoldTarget target;
+	Side		live;
+	Side		built;
+	FmgrInfo   *compare;		/* two keys */
+	Oid			collation;
+
+	/* rows to be written next, and what they are to be; NULL: no row */
+	PjFoldRow	rows[CHUNK_ROWS];
+	HeapTuple	wanted[CHUNK_ROWS];
+	int			nrows;
+	MemoryContext chunk;		/* of these */
+} Merge;
+
+/* ---- reading ---- */
+
+/*
+ * Go to the next row of the tenant.  Others that are equal to it, as far as the
+ * index can tell, are passed over.
+ */
+static void
+advance(Merge *merge, Side *side)
+{
+	AttrNumber	tenant = merge->target.columns.tenant;
+	bool		isnull;
+
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		side->found = index_getnext_slot(side->scan, ForwardScanDirection,
+										 side->slot);
+	} while (side->found &&
+			 !pj_fold_same(&merge->target, tenant,
+						   slot_getattr(side->slot, tenant, &isnull),
+						   merge->target.tenant));
+}
+
+static void
+begin_side(Merge *merge, Side *side, Oid relid)
+{
+	ScanKeyData key;
+
+	side->heap = table_open(relid, AccessShareLock);
+	side->index = index_open(RelationGetPrimaryKeyIndex(side->heap),
+							 AccessShareLock);
+	side->slot = table_slot_create(side->heap, NULL);
+	side->snapshot = RegisterSnapshot(GetLatestSnapshot());
+	side->scan = index_beginscan(side->heap, side->index, side->snapshot, 1, 0);
+	pj_fold_key(side->index, merge->target.columns.tenant,
+				merge->target.tenant, &key);
+	index_rescan(side->scan, &key, 1, NULL, 0);
+	advance(merge, side);
+}
+
+static void
+end_side(Side *side)
+{
+	index_endscan(side->scan);
+	UnregisterSnapshot(side->snapshot);
+	ExecDropSingleTupleTableSlot(side->slot);
+	index_close(side->index, NoLock);
+	table_close(side->heap, NoLock);
+}
+
+static Datum
+key_of(const Merge *merge, const Side *side)
+{
+	bool		isnull;
+
+	return slot_getattr(side->slot, merge->target.columns.key, &isnull);
+}
+
+/* Which comes first?  Below 0 the built one, above 0 the live one. */
+static int
+compare_sides(const Merge *merge)
+{
+	if (!merge->built.found)
+		return 1;
+	if (!merge->live.found)
+		return -1;
+	return DatumGetInt32(FunctionCall2Coll(merge->compare, merge->collation,
+										   key_of(merge, &merge->built),
+										   key_of(merge, &merge->live)));
+}
+
+/* Is every column the same? */
+static bool
+is_same_row(TupleDesc desc, const Datum *a, const bool *a_nulls,
+			const Datum *b, const bool *b_nulls)
+{
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+
+		if (attribute->attisdropped)
+			continue;
+		if (a_nulls[i] != b_nulls[i] ||
+			(!a_nulls[i] && !datum_image_eq(a[i], b[i], attribute->attbyval,
+											attribute->attlen)))
+			return false;
+	}
+	return true;
+}
+
+/* ---- writing ---- */
+
+/* What a row that has been read and locked is to become. */
+static void
+decide_row(Merge *merge, PjFoldRow *row, HeapTuple wanted)
+{
+	TupleDesc	desc = merge->target.desc;
+	Datum	   *values;
+	bool	   *nulls;
+
+	if (wanted == NULL)
+	{
+		row->changed = row->stored;
+		row->present = false;
+		return;
+	}
+	values = palloc(sizeof(Datum) * desc->natts);
+	nulls = palloc(sizeof(bool) * desc->natts);
+	heap_deform_tuple(wanted, desc, values, nulls);
+	row->changed = !row->stored ||
+		!is_same_row(desc, values, nulls, row->values, row->nulls);
+	row->present = true;
+	memcpy(row->values, values, sizeof(Datum) * desc->natts);
+	memcpy(row->nulls, nulls, sizeof(bool) * desc->natts);
+}
+
+/*
+ * Write the rows that differ.  They are read again, and locked: somebody may
+ * have changed them by hand.
+ */
+static void
+flush(Merge *merge)
+{
+	MemoryContext caller = MemoryContextSwitchTo(merge->chunk);
+
+	merge->target.context = merge->chunk;
+	pj_fold_load(&merge->target, merge->rows, merge->nrows);
+	for (int i = 0; i < merge->nrows; i++)
+		decide_row(merge, &merge->rows[i], merge->wanted[i]);
+	pj_fold_write(&merge->target, merge->rows, merge->nrows);
+	merge->nrows = 0;
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(merge->chunk);
+}
+
+/* The row at one side differs; "wanted" is the slot it is to be, or NULL. */
+static void
+add_row(Merge *merge, const Side *side, TupleTableSlot *wanted)
+{
+	MemoryContext caller = MemoryContextSwitchTo(merge->chunk);
+	PjFoldRow  *row = &merge->rows[merge->nrows];
+	Form_pg_attribute attribute =
+	TupleDescAttr(merge->target.desc, merge->target.columns.key - 1);
+
+	memset(row, 0, sizeof(*row));
+	row->key = datumCopy(key_of(merge, side), attribute->attbyval,
+						 attribute->attlen);
+	merge->wanted[merge->nrows++] = wanted ? ExecCopySlotHeapTuple(wanted) :
+		NULL;
+	MemoryContextSwitchTo(caller);
+	if (merge->nrows == CHUNK_ROWS)
+		flush(merge);
+}
+
+/* ---- merging ---- */
+
+static bool
+slots_differ(const Merge *merge)
+{
+	TupleTableSlot *built = merge->built.slot;
+	TupleTableSlot *live = merge->live.slot;
+
+	slot_getallattrs(built);
+	slot_getallattrs(live);
+	return !is_same_row(merge->target.desc, built->tts_values,
+						built->tts_isnull, live->tts_values,
+						live->tts_isnull);
+}
+
+/* Go through both sides once. */
+static void
+merge_sides(Merge *merge)
+{
+	begin_side(merge, &merge->live, RelationGetRelid(merge->target.heap));
+	begin_side(merge, &merge->built, merge->aside);
+	while (merge->live.found || merge->built.found)
+	{
+		int			order = compare_sides(merge);
+
+		if (order > 0)
+			add_row(merge, &merge->live, NULL);
+		else if (order < 0 && merge->part == MERGE_ALL)
+			add_row(merge, &merge->built, merge->built.slot);
+		else if (order == 0 && slots_differ(merge))
+			add_row(merge, &merge->live, merge->part == MERGE_ALL ?
+					merge->built.slot : NULL);
+		if (order >= 0)
+			advance(merge, &merge->live);
+		if (order <= 0)
+			advance(merge, &merge->built);
+	}
+	if (merge->nrows > 0)
+		flush(merge);
+	end_side(&merge->built);
+	end_side(&merge->live);
+}
+
+/* The part that runs as the projection's owner: triggers may be his. */
+static void
+run_merge(void *arg)
+{
+	Merge	   *merge = arg;
+	int			column = 0;
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	merge->chunk = AllocSetContextCreate(CurrentMemoryContext,
+										 "projector merge",
+										 ALLOCSET_DEFAULT_SIZES);
+	pj_fold_open(&merge->target, merge->projection,
+				 pj_target_oid(merge->projection, 0), merge->tenant);
+	while (merge->target.index->rd_index->indkey.values[column] !=
+		   merge->target.columns.key)
+		column++;
+	merge->compare = index_getprocinfo(merge->target.index, column + 1,
+									   BTORDER_PROC);
+	merge->collation = merge->target.index->rd_indcollation[column];
+	merge->nrows = 0;
+	merge_sides(merge);
+	pj_fold_close(&merge->target);
+	MemoryContextDelete(merge->chunk);
+	PopActiveSnapshot();
+}
+
+static bool
+merge_as_owner(void *arg)
+{
+	Merge	   *merge = arg;
+
+	pj_run_as_owner(merge->projection, merge->tenant, run_merge, merge);
+	return true;
+}
+
+/* Has one row met another that will not be there in the end? */
+static bool
+is_in_the_way(const ErrorData *error)
+{
+	return error->sqlerrcode == ERRCODE_UNIQUE_VIOLATION ||
+		error->sqlerrcode == ERRCODE_EXCLUSION_VIOLATION;
+}
+
+/*
+ * Remove all rows that differ, and write the new ones.  Nobody observes that
+ * (pj_aside_possible).
+ */
+static void
+merge_in_parts(Merge *merge)
+{
+	merge->part = MERGE_REMOVE;
+	merge_as_owner(merge);
+	merge->part = MERGE_ALL;
+	merge_as_owner(merge);
+}
+
+/*
+ * Make the target's rows of a tenant those that were built.  The caller has the
+ * pair to itself.
+ */
+void
+pj_fold_merge(const PjProjection *projection, Oid aside, const char *tenant)
+{
+	Merge	   *merge = palloc0(sizeof(Merge));
+	ErrorData  *error;
+	bool		kept;
+
+	merge->projection = projection;
+	merge->aside = aside;
+	merge->tenant = tenant;
+	merge->part = MERGE_ALL;
+	error = pj_subtransaction(merge_as_owner, merge, &kept);
+	if (error && !is_in_the_way(error))
+		ReThrowError(error);
+	if (error)
+		merge_in_parts(merge);
+	pfree(merge);
+}

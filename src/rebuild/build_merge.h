@@ -1,0 +1,15 @@
+/*
+ * build_merge.h
+ *	  A fold's rows that were built aside take the place of the live ones.
+ */
+#ifndef PJ_BUILD_MERGE_H
+#define PJ_BUILD_MERGE_H
+
+#include "base/compat.h"
+
+#include "registry/projection.h"
+
+extern void pj_fold_merge(const PjProjection *projection, Oid aside,
+						  const char *tenant);
+
+#endif							/* PJ_BUILD_MERGE_H */

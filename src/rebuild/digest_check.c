@@ -1,0 +1,228 @@
+/*
+ * digest_check.c
+ *	  Digests for those who ask: of one read model, of all of a tenant's, and
+ *	  whether those that are kept are right.
+ *
+ * A digest that is kept changes in the transaction that changes the rows: its
+ * row, or a note that an append leaves.  So in one snapshot, whichever it is,
+ * digest and notes add up to what the rows say, and no lock is needed to see that.
+ */
+#include "base/compat.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/pg_type.h"
+#include "common/hashfn.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/tuplestore.h"
+
+#include "apply/read_model.h"
+#include "base/args.h"
+#include "base/statement.h"
+#include "registry/projection.h"
+#include "sandbox/user_context.h"
+#include "state/cursor.h"
+
+PG_FUNCTION_INFO_V1(projector_digest);
+PG_FUNCTION_INFO_V1(projector_digest_all);
+PG_FUNCTION_INFO_V1(projector_check_digests);
+
+/* What is kept of a projection, and the layouts of the rows it is of. */
+static const char select_kept[] =
+"SELECT tenant_id, projector.digest_add(coalesce(d.digest, repeat('0', 32)),"
+" coalesce(x.digest, repeat('0', 32))), d.layout, x.least, x.greatest"
+" FROM (SELECT * FROM projector.projection_digests WHERE projection_id = $1) d"
+" FULL JOIN (SELECT tenant_id, projector.digest_sum(digest) AS digest,"
+" min(layout) AS least, max(layout) AS greatest"
+" FROM projector.projection_deltas"
+" WHERE projection_id = $1 AND digest IS NOT NULL GROUP BY tenant_id) x"
+" USING (tenant_id) WHERE $2 IS NULL OR tenant_id = $2 ORDER BY tenant_id";
+
+/* The digest of a tenant's rows; that of handlers and statements is kept. */
+static char *
+find_digest(PjProjection *projection, Datum tenant)
+{
+	PjDigest	digest;
+	PjContext	saved;
+	PjPair		pair;
+
+	pj_refuse_dormant(projection);
+	pj_model_digest(projection, tenant, NULL, &digest);
+	if (projection->options.digest && !pj_is_fold(projection->kind) &&
+		!XactReadOnly && !RecoveryInProgress())
+	{
+		pj_enter_internal(&saved);
+		pj_pair_look(&pair, projection, tenant);
+		pj_digest_set(projection->id, tenant, &digest, pair.last_log_seq);
+		pj_leave_internal(&saved);
+	}
+	return pj_digest_text(&digest);
+}
+
+/* See the install script. */
+Datum
+projector_digest(PG_FUNCTION_ARGS)
+{
+	char	   *name = pj_required_name(fcinfo, 0, "name");
+	Datum		tenant = pj_required_text(fcinfo, 1, "tenant_id");
+
+	pj_refuse_in_user_code("projector_digest");
+	PG_RETURN_TEXT_P(cstring_to_text(find_digest(pj_projection_find(name),
+												 tenant)));
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+	return strcmp((*(PjProjection *const *) a)->name,
+				  (*(PjProjection *const *) b)->name);
+}
+
+/* See the install script. */
+Datum
+projector_digest_all(PG_FUNCTION_ARGS)
+{
+	Datum		tenant = pj_required_text(fcinfo, 0, "tenant_id");
+	PjProjection **projections;
+	int			n = pj_projections_in_order(&projections);
+	StringInfoData all;
+	PjDigest	digest;
+
+	pj_refuse_in_user_code("projector_digest_all");
+	qsort(projections, n, sizeof(PjProjection *), compare_names);
+	initStringInfo(&all);
+	for (int i = 0; i < n; i++)
+		appendStringInfo(&all, "%s %s\n", projections[i]->name,
+						 find_digest(projections[i], tenant));
+	digest.high = hash_bytes_extended((unsigned char *) all.data, all.len, 0);
+	digest.low = hash_bytes_extended((unsigned char *) all.data, all.len, 1);
+	PG_RETURN_TEXT_P(cstring_to_text(pj_digest_text(&digest)));
+}
+
+/* ---- checking what is kept ---- */
+
+/* One digest that is kept. */
+typedef struct Kept
+{
+	Datum		tenant;
+	char	   *digest;
+	int64		layouts[3];		/* 0 where there is none */
+} Kept;
+
+/* Find what a snapshot sees of the digests of a projection. */
+static int
+find_kept(const PjProjection *projection, Datum tenant, Snapshot snapshot,
+		  Kept **kept)
+{
+	Oid			types[2] = {INT4OID, TEXTOID};
+	Datum		values[2] = {Int32GetDatum(projection->id), tenant};
+	MemoryContext caller = CurrentMemoryContext;
+	PjContext	saved;
+	int			n;
+
+	pj_enter_internal(&saved);
+	PushActiveSnapshot(snapshot);
+	if (SPI_execute_with_args(select_kept, 2, types, values,
+							  tenant ? NULL : " n", true,
+							  0) != SPI_OK_SELECT)
+		elog(ERROR, "could not read the digests");
+	PopActiveSnapshot();
+	MemoryContextSwitchTo(caller);
+	n = SPI_processed;
+	*kept = palloc(sizeof(Kept) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		Kept	   *one = &(*kept)[i];
+		bool		isnull;
+
+		one->tenant = PointerGetDatum(DatumGetTextPCopy(pj_result(i, 1,
+																  &isnull)));
+		one->digest = TextDatumGetCString(pj_result(i, 2, &isnull));
+		for (int l = 0; l < 3; l++)
+		{
+			one->layouts[l] = DatumGetInt64(pj_result(i, 3 + l, &isnull));
+			if (isnull)
+				one->layouts[l] = 0;
+		}
+	}
+	pj_leave_internal(&saved);
+	return n;
+}
+
+/*
+ * Compare one digest with the rows.  If the table has been altered since, it is
+ * not known whether it was right: it is found from the rows soon.
+ */
+static void
+check_kept(const PjProjection *projection, const Kept *kept,
+		   Snapshot snapshot, ReturnSetInfo *result)
+{
+	PjDigest	found;
+	Datum		values[5] = {CStringGetTextDatum(projection->name),
+	kept->tenant};
+	bool		nulls[5] = {false};
+
+	pj_model_digest(projection, kept->tenant, snapshot, &found);
+	values[2] = BoolGetDatum(strcmp(kept->digest, pj_digest_text(&found)) == 0);
+	for (int i = 0; i < 3; i++)
+		nulls[2] = nulls[2] || (kept->layouts[i] != 0 &&
+								kept->layouts[i] != found.layout);
+	values[3] = CStringGetTextDatum(kept->digest);
+	values[4] = CStringGetTextDatum(pj_digest_text(&found));
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+static void
+check_projection(const PjProjection *projection, Datum tenant,
+				 Snapshot snapshot, ReturnSetInfo *result)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "projector digest",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = CurrentMemoryContext;
+	Kept	   *kept;
+	int			n = find_kept(projection, tenant, snapshot, &kept);
+
+	for (int i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		MemoryContextSwitchTo(context);
+		check_kept(projection, &kept[i], snapshot, result);
+		MemoryContextSwitchTo(caller);
+		MemoryContextReset(context);
+	}
+	MemoryContextDelete(context);
+}
+
+/* See the install script. */
+Datum
+projector_check_digests(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	Datum		name = pj_optional_text(fcinfo, 0, "name");
+	Datum		tenant = pj_optional_text(fcinfo, 1, "tenant_id");
+	PjProjection **projections;
+	int			n;
+	Snapshot	snapshot;
+
+	pj_refuse_in_user_code("projector_check_digests");
+	if (name)
+		pj_refuse_dormant(pj_projection_find(TextDatumGetCString(name)));
+	n = pj_projections_in_order(&projections);
+	qsort(projections, n, sizeof(PjProjection *), compare_names);
+	InitMaterializedSRF(fcinfo, 0);
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	for (int i = 0; i < n; i++)
+		if (pj_digest_is_kept(projections[i]) && !projections[i]->dormant &&
+			(!name || strcmp(projections[i]->name,
+							 TextDatumGetCString(name)) == 0))
+			check_projection(projections[i], tenant, snapshot, result);
+	UnregisterSnapshot(snapshot);
+	PG_RETURN_NULL();
+}

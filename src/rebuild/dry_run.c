@@ -1,0 +1,509 @@
+/*
+ * dry_run.c
+ *	  Replaying a log on trial, to see what read model it makes, and how that
+ *	  differs from the one there is.
+ *
+ * All of it happens in a subtransaction that is rolled back.  A fold is built
+ * aside, and its target not touched at all.  The others are cleared and applied
+ * in place: nobody sees that, but whoever wants to change these rows has to
+ * wait.  The caller has the pair to itself meanwhile.
+ *
+ * Rows are read as the projection's owner (model_rows.c), and of each the key and the
+ * hash are kept.  Those are compared; only rows that differ are read once more,
+ * to be shown.  So verdict and digests agree, and a wide row costs no more than
+ * a narrow one.
+ */
+#include "base/compat.h"
+
+#include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/memutils.h"
+#include "utils/queryenvironment.h"
+#include "utils/snapmgr.h"
+#include "utils/tuplestore.h"
+
+#include "apply/model_rows.h"
+#include "base/statement.h"
+#include "base/subxact.h"
+#include "rebuild/build_aside.h"
+#include "rebuild/clear.h"
+#include "rebuild/dry_run.h"
+#include "registry/target.h"
+#include "state/offset.h"
+#include "state/outbox.h"
+
+/* The offsets, where a replay in place does not change them. */
+static PjStatement copy_offsets = {
+	.sql = "INSERT INTO projector.projection_offsets (projection_id,"
+	" tenant_id, aggregate_id, last_sequence_number)"
+	" SELECT -projection_id, tenant_id, aggregate_id, last_sequence_number"
+	" FROM projector.projection_offsets"
+	" WHERE projection_id = $1 AND tenant_id = $2",
+	.expect = SPI_OK_INSERT,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+/*
+ * Rows that are not the same on both sides.  Those without a key of their own
+ * are told apart by numbering them.
+ */
+#define NUMBERED(side) \
+	"(SELECT key, high, low, row_number() OVER (PARTITION BY key) AS n" \
+	" FROM " side ")"
+
+static const char compare_sql[] =
+"SELECT coalesce(l.key, r.key), coalesce(l.n, r.n), l.key IS NOT NULL,"
+" r.key IS NOT NULL, count(*) OVER ()"
+" FROM " NUMBERED("live") " l FULL JOIN " NUMBERED("rebuilt") " r"
+" ON r.key = l.key AND r.n = l.n"
+" WHERE (l.high, l.low) IS DISTINCT FROM (r.high, r.low)"
+" ORDER BY 1, 2 LIMIT $1";
+
+/* One target's rows, live or rebuilt: the key and the hash of each. */
+typedef struct Side
+{
+	Tuplestorestate *rows;
+	TupleDesc	desc;
+} Side;
+
+/* What is done for one tenant. */
+typedef struct Trying
+{
+	PjTrialPlace *place;
+	PjTrial    *trial;
+	Side	   *live;			/* of each target */
+	Side	   *rebuilt;
+	int			ntargets;
+	int		   *nshown;			/* up to each target, so many differences */
+	int			room;			/* for differences */
+	MemoryContext context;		/* of what comes of it */
+} Trying;
+
+/* ---- rows ---- */
+
+static void
+begin_side(Side *side)
+{
+	side->desc = CreateTemplateTupleDesc(3);
+	TupleDescInitEntry(side->desc, 1, "key", TEXTOID, -1, 0);
+	TupleDescInitEntryCollation(side->desc, 1, C_COLLATION_OID);
+	TupleDescInitEntry(side->desc, 2, "high", INT8OID, -1, 0);
+	TupleDescInitEntry(side->desc, 3, "low", INT8OID, -1, 0);
+	side->rows = tuplestore_begin_heap(true, false, work_mem);
+}
+
+typedef struct SideReading
+{
+	Side	   *side;
+	PjDigest   *digest;
+} SideReading;
+
+static void
+keep_row(void *arg, const PjRow *row)
+{
+	SideReading *reading = arg;
+	Datum		values[3] = {CStringGetTextDatum(row->key),
+		Int64GetDatum((int64) row->hash.high),
+	Int64GetDatum((int64) row->hash.low)};
+	bool		nulls[3] = {false};
+
+	tuplestore_putvalues(reading->side->rows, reading->side->desc, values,
+						 nulls);
+	pj_digest_add(reading->digest, &row->hash);
+}
+
+/* Read the rows of all targets, live ones or those made by the replay. */
+static void
+read_sides(Trying *trying, const PjProjection *projection, Side *sides,
+		   PjDigest *digest)
+{
+	memset(digest, 0, sizeof(*digest));
+	for (int i = 0; i < trying->ntargets; i++)
+	{
+		SideReading reading = {&sides[i], digest};
+		PjRowReader reader = {
+			.projection = projection,
+			.target = i,
+			.tenant = trying->trial->pair.tenant,
+			.key = trying->trial->aggregate,
+			.receive = keep_row,
+			.arg = &reading,
+		};
+
+		pj_rows_read(&reader);
+	}
+}
+
+static void
+register_side(Side *side, char *name)
+{
+	EphemeralNamedRelation enr = palloc0(sizeof(EphemeralNamedRelationData));
+
+	enr->md.name = name;
+	enr->md.tupdesc = side->desc;
+	enr->md.enrtype = ENR_NAMED_TUPLESTORE;
+	enr->md.enrtuples = tuplestore_tuple_count(side->rows);
+	enr->reldata = side->rows;
+	tuplestore_rescan(side->rows);
+	if (SPI_register_relation(enr) != SPI_OK_REL_REGISTER)
+		elog(ERROR, "could not register the %s rows", name);
+}
+
+/* Note row i of the comparison's result. */
+static void
+note_difference(Trying *trying, int i)
+{
+	PjTrial    *trial = trying->trial;
+	PjDifference *difference;
+	bool		isnull;
+
+	if (i == 0)
+		trial->ndifferences += DatumGetInt64(pj_result(i, 5, &isnull));
+	if (trial->nshown >= trial->max)
+		return;
+	if (trial->nshown == trying->room)
+		trial->differences = repalloc(trial->differences,
+									  sizeof(PjDifference) *
+									  (trying->room *= 2));
+	difference = &trial->differences[trial->nshown++];
+	memset(difference, 0, sizeof(*difference));
+	difference->key = TextDatumGetCString(pj_result(i, 1, &isnull));
+	difference->number = DatumGetInt64(pj_result(i, 2, &isnull));
+	difference->in_live = DatumGetBool(pj_result(i, 3, &isnull));
+	difference->in_rebuilt = DatumGetBool(pj_result(i, 4, &isnull));
+}
+
+/* Compare both sides of a target.  There are no types of users in that. */
+static void
+compare_sides(Trying *trying, int target)
+{
+	PjTrial    *trial = trying->trial;
+	Oid			types[1] = {INT8OID};
+	Datum		values[1] = {Int64GetDatum(Max(trial->max - trial->nshown, 1))};
+	int			rc;
+
+	PushActiveSnapshot(GetLatestSnapshot());
+	SPI_connect();
+	register_side(&trying->live[target], "live");
+	register_side(&trying->rebuilt[target], "rebuilt");
+	rc = SPI_execute_with_args(compare_sql, 1, types, values, NULL, true, 0);
+	if (rc != SPI_OK_SELECT)
+		elog(ERROR, "could not compare rows: %s", SPI_result_code_string(rc));
+	MemoryContextSwitchTo(trying->context);
+	for (uint64 i = 0; i < SPI_processed; i++)
+		note_difference(trying, i);
+	trying->nshown[target] = trial->nshown;
+	SPI_finish();
+	MemoryContextSwitchTo(trying->context);
+	PopActiveSnapshot();
+}
+
+/* ---- showing rows that differ ---- */
+
+typedef struct Showing
+{
+	Trying	   *trying;
+	PjDifference *first;		/* those of the target, by their keys */
+	int			count;
+	bool		live;
+} Showing;
+
+static void
+show_row(PjDifference *difference, const PjRow *row, bool live)
+{
+	Datum	   *json = live ? &difference->live : &difference->rebuilt;
+
+	if (!(live ? difference->in_live : difference->in_rebuilt) || *json)
+		return;
+	*json = PointerGetDatum(DatumGetJsonbPCopy(row->json));
+	if (!row->unique)
+		difference->shown = psprintf("%s%lld", row->text,
+									 (long long) difference->number);
+}
+
+static void
+receive_shown(void *arg, const PjRow *row)
+{
+	Showing    *showing = arg;
+	MemoryContext caller;
+	int			low = 0,
+				high = showing->count;
+
+	/* the first one of that key */
+	while (low < high)
+	{
+		int			middle = low + (high - low) / 2;
+
+		if (strcmp(showing->first[middle].key, row->key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	caller = MemoryContextSwitchTo(showing->trying->context);
+	for (; low < showing->count &&
+		 strcmp(showing->first[low].key, row->key) == 0; low++)
+		show_row(&showing->first[low], row, showing->live);
+	MemoryContextSwitchTo(caller);
+}
+
+/* Read once more those rows that differ: there are few of them. */
+static void
+show_differences(Trying *trying, const PjProjection *projection, bool live)
+{
+	PjTrial    *trial = trying->trial;
+
+	for (int i = 0; i < trying->ntargets; i++)
+	{
+		int			before = i > 0 ? trying->nshown[i - 1] : 0;
+		Showing		showing = {trying, trial->differences + before,
+		trying->nshown[i] - before, live};
+		PjRowReader reader = {
+			.projection = projection,
+			.target = i,
+			.tenant = trial->pair.tenant,
+			.key = trial->aggregate,
+			.shown = true,
+			.receive = receive_shown,
+			.arg = &showing,
+		};
+
+		if (showing.count > 0)
+			pj_rows_read(&reader);
+	}
+}
+
+/* ---- replaying ---- */
+
+/* Where what is replayed goes, and which offsets say how much that is. */
+static int32
+prepare(const PjTrialPlace *place, PjTrial *trial)
+{
+	PjProjection *projection = trial->pair.projection;
+	Datum		values[2] = {Int32GetDatum(projection->id),
+	trial->pair.tenant};
+
+	/* nothing of that number is left of somebody else */
+	pj_aside_forget(projection->id, trial->pair.tenant);
+	if (place->is_aside)
+	{
+		trial->replayed = place->aside;
+		return projection->id;
+	}
+	pj_execute(&copy_offsets, values, NULL);
+	(void) pj_clear(projection, trial->pair.tenant, trial->aggregate);
+	pj_offsets_delete(projection->id, trial->pair.tenant, trial->aggregate);
+	pj_outbox_clear(projection->id, trial->pair.tenant, trial->aggregate);
+	trial->replayed = *projection;
+	return -projection->id;
+}
+
+static void
+replay(PjTrial *trial, int32 bound_id)
+{
+	PjPair		pair = trial->pair;
+	PjReplay	replay;
+	MemoryContext batch = AllocSetContextCreate(CurrentMemoryContext,
+												"projector trial",
+												ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller;
+
+	pair.projection = &trial->replayed;
+	if (trial->watch)
+		trial->replayed.options.batch_size = 1;
+	pj_replay_init(&replay, &pair, PG_INT64_MAX);
+	replay.on_error = PJ_ERROR_RAISED;
+	replay.walk.aggregate = trial->aggregate;
+	replay.walk.alone = trial->aggregate != 0;
+	replay.bound_id = trial->bounded ? bound_id : 0;
+	caller = MemoryContextSwitchTo(batch);
+	while (pj_replay_batch(&replay) > 0)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (trial->watch)
+			trial->watch(trial, &replay);
+		MemoryContextReset(batch);
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(batch);
+}
+
+/* A row being looked for, by tenant and key. */
+typedef struct RowSearch
+{
+	Datum		found;			/* jsonb, or 0 */
+	MemoryContext context;
+} RowSearch;
+
+static void
+find_row(void *arg, const PjRow *row)
+{
+	RowSearch  *search = arg;
+	MemoryContext caller = MemoryContextSwitchTo(search->context);
+
+	search->found = PointerGetDatum(DatumGetJsonbPCopy(row->json));
+	MemoryContextSwitchTo(caller);
+}
+
+/* The row of a key, as the replay has made it so far; jsonb, or 0. */
+Datum
+pj_trial_row(const PjTrial *trial, Datum key)
+{
+	RowSearch	search = {0, CurrentMemoryContext};
+	PjRowReader reader = {
+		.projection = &trial->replayed,
+		.tenant = trial->pair.tenant,
+		.key = key,
+		.shown = true,
+		.receive = find_row,
+		.arg = &search,
+	};
+
+	pj_rows_read(&reader);
+	return search.found;
+}
+
+/* The part that is rolled back. */
+static bool
+try_replay(void *arg)
+{
+	Trying	   *trying = arg;
+	PjTrial    *trial = trying->trial;
+
+	replay(trial, prepare(trying->place, trial));
+	read_sides(trying, &trial->replayed, trying->rebuilt,
+			   &trial->rebuilt_digest);
+	for (int i = 0; i < trying->ntargets; i++)
+		compare_sides(trying, i);
+	show_differences(trying, &trial->replayed, false);
+	return false;
+}
+
+/*
+ * Look at a pair that is to be tried.  The caller has it to itself.  An error
+ * if it cannot be done.
+ */
+void
+pj_trial_enter(PjTrial *trial, PjProjection *projection, Datum tenant)
+{
+	PjPair	   *pair = &trial->pair;
+
+	pj_pair_look(pair, projection, tenant);
+	pj_clear_check(projection, false);
+	if (pair->run_id != 0)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("projection \"%s\" has an active run for tenant \"%s\"",
+					   projection->name, TextDatumGetCString(tenant)),
+				errdetail("Run %lld is at work on it.",
+						  (long long) pair->run_id),
+				errhint("Wait for its end."));
+	if (pair->state == PJ_REPLAYING)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("projection \"%s\" is being replayed for tenant \"%s\"",
+					   projection->name, TextDatumGetCString(tenant)),
+				errdetail("What it has applied is not known until then."),
+				errhint("Wait until projector.status shows state \"live\"; where no worker runs, call projector_drain()."));
+}
+
+static void
+begin_trying(Trying *trying)
+{
+	int			n = pj_target_count(trying->trial->pair.projection);
+
+	trying->ntargets = n;
+	trying->context = CurrentMemoryContext;
+	trying->live = palloc0(sizeof(Side) * Max(n, 1));
+	trying->rebuilt = palloc0(sizeof(Side) * Max(n, 1));
+	trying->nshown = palloc0(sizeof(int) * Max(n, 1));
+	trying->room = 16;
+	trying->trial->differences = palloc(sizeof(PjDifference) * trying->room);
+	for (int i = 0; i < n; i++)
+	{
+		begin_side(&trying->live[i]);
+		begin_side(&trying->rebuilt[i]);
+	}
+}
+
+static void
+end_trying(Trying *trying)
+{
+	for (int i = 0; i < trying->ntargets; i++)
+	{
+		tuplestore_end(trying->live[i].rows);
+		tuplestore_end(trying->rebuilt[i].rows);
+	}
+}
+
+/*
+ * Replay, compare, and roll back.  The caller has called pj_trial_enter() and
+ * is in our own context.  What comes of it is in the current memory context.
+ */
+void
+pj_trial_run(PjTrialPlace *place, PjTrial *trial)
+{
+	Trying		trying = {.place = place,.trial = trial};
+	ErrorData  *error;
+	bool		kept;
+
+	begin_trying(&trying);
+	read_sides(&trying, trial->pair.projection, trying.live,
+			   &trial->live_digest);
+	error = pj_subtransaction(try_replay, &trying, &kept);
+	if (error)
+		ReThrowError(error);
+	show_differences(&trying, trial->pair.projection, true);
+	if (place->is_aside)
+		pj_aside_empty(place->aside.aside);
+	end_trying(&trying);
+}
+
+/* ---- the place ---- */
+
+typedef struct Placing
+{
+	PjTrialPlace place;
+	PjProjection *projection;
+	void		(*body) (PjTrialPlace *place, void *arg);
+	void	   *arg;
+} Placing;
+
+static bool
+make_place(void *arg)
+{
+	Placing    *placing = arg;
+	PjProjection *projection = placing->projection;
+	PjRun		run = {.id = -MyProcPid,.projection_id = projection->id};
+
+	placing->place.is_aside = pj_aside_possible(projection);
+	if (placing->place.is_aside)
+	{
+		pj_aside_make(projection, &run);
+		if (!pj_aside_find(projection, &run, &placing->place.aside))
+			elog(ERROR, "could not make a place to build aside");
+	}
+	placing->body(&placing->place, placing->arg);
+	return false;
+}
+
+/*
+ * Make a place in which a projection's events can be tried, for one tenant after
+ * the other, run body, and remove it again.  The caller is in our own context.
+ */
+void
+pj_trials(PjProjection *projection,
+		  void (*body) (PjTrialPlace *place, void *arg), void *arg)
+{
+	Placing		placing = {.projection = projection,.body = body,.arg = arg};
+	ErrorData  *error;
+	bool		kept;
+
+	error = pj_subtransaction(make_place, &placing, &kept);
+	if (error)
+		ReThrowError(error);
+}

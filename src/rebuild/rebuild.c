@@ -1,0 +1,385 @@
+/*
+ * rebuild.c
+ *	  Building read models anew from the log, in the caller's transaction:
+ *	  projector_rebuild() and what belongs to it.
+ *
+ * A rebuild has its pair, or all pairs of its projection, to itself.  The
+ * order matters:
+ *
+ *	1. Note up to where the log is settled.
+ *	2. Remove the pair's queued items, and close its failures.
+ *	3. Clear the read model, and forget the offsets.
+ *	4. With a snapshot taken after that, read the events and apply them.
+ *	5. Move the cursor to what was noted.
+ *
+ * An event that is committed after 2 keeps its item.  If it is read in 4
+ * nevertheless, its offset says so when the item is met.  The other way round,
+ * an event could be read by nobody and its item removed.
+ *
+ * Appends go on meanwhile; those of inline projections are queued.  Readers
+ * see the old rows until the transaction commits.
+ */
+#include "base/compat.h"
+
+#include "access/xact.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "storage/lockdefs.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+#include "apply/read_model.h"
+#include "base/args.h"
+#include "base/guc.h"
+#include "base/lock.h"
+#include "feed/handover.h"
+#include "feed/pair_step.h"
+#include "ipc/wakeup.h"
+#include "kinds/definition.h"
+#include "kinds/problem.h"
+#include "log/log_read.h"
+#include "log/tail.h"
+#include "rebuild/clear.h"
+#include "rebuild/rebuild.h"
+#include "rebuild/replay.h"
+#include "rebuild/tenant.h"
+#include "registry/projection.h"
+#include "registry/target_guard.h"
+#include "sandbox/user_context.h"
+#include "state/cursor.h"
+#include "state/failure.h"
+#include "state/offset.h"
+#include "state/outbox.h"
+#include "state/run_row.h"
+
+PG_FUNCTION_INFO_V1(projector_rebuild);
+PG_FUNCTION_INFO_V1(projector_rebuild_all);
+PG_FUNCTION_INFO_V1(projector_catch_up);
+PG_FUNCTION_INFO_V1(projector_clear);
+
+/* ---- telling people ---- */
+
+/* Somebody at a terminal wants to see that it moves. */
+static void
+report_progress(const PjReplay *replay, TimestampTz *reported_at)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (pj_progress_interval == 0 ||
+		!TimestampDifferenceExceeds(*reported_at, now, pj_progress_interval))
+		return;
+	*reported_at = now;
+	ereport(pj_progress_level,
+			errmsg("projection \"%s\", tenant \"%s\": %lld events",
+				   replay->pair->projection->name,
+				   TextDatumGetCString(replay->pair->tenant),
+				   (long long) replay->counts.applied));
+}
+
+/* ---- rebuild ---- */
+
+/* Read all there is now and apply it, in memory of one batch. */
+static void
+replay_all(PjReplay *replay)
+{
+	TimestampTz reported_at = GetCurrentTimestamp();
+	MemoryContext batch = AllocSetContextCreate(CurrentMemoryContext,
+												"projector rebuild",
+												ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(batch);
+
+	CommandCounterIncrement();
+	replay->walk.snapshot = RegisterSnapshot(GetLatestSnapshot());
+	while (pj_replay_batch(replay) > 0)
+	{
+		CHECK_FOR_INTERRUPTS();
+		report_progress(replay, &reported_at);
+		MemoryContextReset(batch);
+	}
+	UnregisterSnapshot(replay->walk.snapshot);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(batch);
+}
+
+/*
+ * The position up to which everything is settled.  In log order nothing
+ * behind it can be read, so it is worth a little waiting.
+ */
+static int64
+settled_tail(const PjPair *pair)
+{
+	if (!pair->projection->log_ordered)
+		return pj_tail(0);
+	return Max(pj_tail(pj_tail_wait), pair->last_log_seq);
+}
+
+/* Look at a pair that is to be rebuilt, if that can be done. */
+static void
+look_at_pair(PjPair *pair, PjProjection *projection, Datum tenant)
+{
+	pj_pair_look(pair, projection, tenant);
+	pj_run_refuse(projection, tenant);
+	pj_refuse_shadow(pair);
+}
+
+/* Rebuild one tenant.  The caller has the locks, and our own context. */
+static int64
+rebuild_tenant(PjProjection *projection, Datum tenant)
+{
+	PjPair		pair;
+	PjReplay	replay;
+	bytea	   *definition = pj_definition_now(projection);
+	int64		tail,
+				upto;
+
+	look_at_pair(&pair, projection, tenant);
+	pj_tenant_require(&pair);	/* with rows alone: they are about to go */
+	tail = settled_tail(&pair);
+	upto = projection->log_ordered ? tail : PG_INT64_MAX;
+	pj_outbox_clear_upto(projection->id, tenant, upto);
+	pj_failure_rebuilt(projection, tenant, 0, upto);
+	(void) pj_clear(projection, tenant, 0);
+	pj_offsets_delete(projection->id, tenant, 0);
+
+	/* all is replayed, whatever state the pair was in */
+	pj_replay_init(&replay, &pair, upto);
+	replay_all(&replay);
+	pj_replay_end(&pair, tail, &replay.counts, definition);
+	return replay.counts.applied;
+}
+
+/*
+ * Rebuild one aggregate: its rows, its items, its offset.  The caller has the
+ * locks, and our own context.
+ */
+int64
+pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
+					 Datum aggregate)
+{
+	PjPair		pair;
+	PjReplay	replay;
+
+	if (projection->log_ordered)
+		ereport(ERROR,
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("projection \"%s\" cannot be rebuilt for one aggregate",
+					   projection->name),
+				errdetail("It is applied in the order of the log, in which other aggregates' events come between."),
+				errhint("Rebuild the tenant."));
+	look_at_pair(&pair, projection, tenant);
+	pj_tenant_require(&pair);
+	pj_outbox_clear(projection->id, tenant, aggregate);
+	pj_failure_rebuilt(projection, tenant, aggregate, PG_INT64_MAX);
+	if (pj_clear(projection, tenant, aggregate) == 0)
+		pj_tenant_refuse(&pair, aggregate);
+	pj_offsets_delete(projection->id, tenant, aggregate);
+	pj_replay_init(&replay, &pair, PG_INT64_MAX);
+	replay.on_error = PJ_ERROR_RAISED;
+	replay.walk.aggregate = aggregate;
+	replay.walk.alone = true;
+	replay_all(&replay);
+
+	/* its rows may have been changed by hand: that is why it is rebuilt */
+	if (pj_digest_is_kept(projection))
+		pj_model_refresh(projection, tenant, pair.last_log_seq);
+	return replay.counts.applied;
+}
+
+/* All tenants: those in the log, and those in the read model alone. */
+static int64
+rebuild_tenants(PjProjection *projection)
+{
+	PjTenants	all;
+	Datum	   *others;
+	int			nothers;
+	int64		applied = 0;
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "projector tenant",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller;
+
+	pj_source_tenants(&all);
+	nothers = pj_clear_tenants(projection, &others);
+	caller = MemoryContextSwitchTo(context);
+	for (int i = 0; i < all.count; i++)
+	{
+		applied += rebuild_tenant(projection, all.tenants[i]);
+		MemoryContextReset(context);
+	}
+	for (int i = 0; i < nothers; i++)
+	{
+		if (pj_text_among(others[i], all.tenants, all.count))
+			continue;
+		pj_run_refuse(projection, others[i]);
+		(void) pj_clear(projection, others[i], 0);
+		MemoryContextReset(context);
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+	return applied;
+}
+
+/* Take the locks of a pair, or of all pairs of the projection. */
+static PjProjection *
+lock_alone(const char *name, Datum tenant)
+{
+	PjProjection *projection = pj_projection_own(name, tenant ? ShareLock :
+												 ExclusiveLock);
+
+	pj_refuse_dormant(projection);
+	if (tenant)
+	{
+		pj_lock_pair(projection->id, tenant, ExclusiveLock, true);
+		pj_lock_driver(projection->id, tenant, true);
+	}
+	return projection;
+}
+
+static int64
+rebuild_projection(const char *name, Datum tenant, Datum aggregate)
+{
+	PjProjection *projection = lock_alone(name, tenant);
+	PjContext	saved;
+	int64		applied;
+
+	pj_refuse_problem(projection);
+	pj_clear_check(projection, aggregate != 0);
+	pj_guard_report_writes(projection);
+	pj_wake_at_commit();
+	pj_enter_internal(&saved);
+	if (aggregate)
+		applied = pj_rebuild_aggregate(projection, tenant, aggregate);
+	else if (tenant)
+		applied = rebuild_tenant(projection, tenant);
+	else
+		applied = rebuild_tenants(projection);
+	pj_leave_internal(&saved);
+	return applied;
+}
+
+/* See the install script. */
+Datum
+projector_rebuild(PG_FUNCTION_ARGS)
+{
+	char	   *name = pj_required_name(fcinfo, 0, "name");
+	Datum		tenant = pj_optional_text(fcinfo, 1, "tenant_id");
+	Datum		aggregate = pj_optional_text(fcinfo, 2, "aggregate_id");
+
+	if (aggregate && !tenant)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("an aggregate can be rebuilt for one tenant only"),
+				errhint("Give tenant_id too."));
+	pj_require_read_committed("projector_rebuild");
+	pj_refuse_in_user_code("projector_rebuild");
+	PG_RETURN_INT64(rebuild_projection(name, tenant, aggregate));
+}
+
+/* ---- all projections ---- */
+
+/* See the install script. */
+Datum
+projector_rebuild_all(PG_FUNCTION_ARGS)
+{
+	Datum		tenant = pj_optional_text(fcinfo, 0, "tenant_id");
+	PjProjection **projections;
+	int			n;
+	int64		applied = 0;
+
+	pj_require_read_committed("projector_rebuild_all");
+	pj_refuse_in_user_code("projector_rebuild_all");
+	n = pj_projections_in_order(&projections);
+	for (int i = 0; i < n; i++)
+		applied += rebuild_projection(projections[i]->name, tenant, 0);
+	PG_RETURN_INT64(applied);
+}
+
+/* ---- catch up ---- */
+
+/* What waits and what the log has, up to a position. */
+static int64
+catch_up_tenant(PjProjection *projection, Datum tenant, int64 upto)
+{
+	PjStep		step = {.projection_id = projection->id,.tenant = tenant};
+	PjBounds	bounds = {.limit = PG_INT32_MAX,.upto = upto,.ordered = true};
+	MemoryContext batch = AllocSetContextCreate(CurrentMemoryContext,
+												"projector catch-up",
+												ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = CurrentMemoryContext;
+	int64		applied;
+	PjProgress	progress;
+
+	look_at_pair(&step.pair, projection, tenant);
+	pj_tenant_require(&step.pair);
+	bounds.tail = Min(pj_tail(pj_tail_wait), upto);
+	do
+	{
+		MemoryContextSwitchTo(batch);
+		progress = pj_step_ordered(&step, &bounds);
+		CHECK_FOR_INTERRUPTS();
+		MemoryContextSwitchTo(caller);
+		MemoryContextReset(batch);
+	} while (progress == PJ_MORE);
+	pj_refuse_problem(projection);	/* it may have stopped there */
+	applied = step.counts.applied;
+	pj_step_save(&step);
+	MemoryContextDelete(batch);
+	return applied;
+}
+
+/* See the install script. */
+Datum
+projector_catch_up(PG_FUNCTION_ARGS)
+{
+	char	   *name = pj_required_name(fcinfo, 0, "name");
+	Datum		tenant = pj_optional_text(fcinfo, 1, "tenant_id");
+	int64		upto = PG_ARGISNULL(2) ? PG_INT64_MAX : PG_GETARG_INT64(2);
+	PjProjection *projection;
+	PjContext	saved;
+	int64		applied = 0;
+
+	pj_require_read_committed("projector_catch_up");
+	pj_refuse_in_user_code("projector_catch_up");
+	projection = lock_alone(name, tenant);
+	pj_refuse_problem(projection);
+	pj_wake_at_commit();
+	pj_enter_internal(&saved);
+	(void) pj_hand_over(&projection->id, 1, pj_tail_wait);
+	projection = pj_projection_by_id(projection->id);
+	if (tenant)
+		applied = catch_up_tenant(projection, tenant, upto);
+	else
+	{
+		PjTenants	all;
+
+		pj_source_tenants(&all);
+		for (int i = 0; i < all.count; i++)
+			applied += catch_up_tenant(projection, all.tenants[i], upto);
+	}
+	pj_leave_internal(&saved);
+
+	PG_RETURN_INT64(applied);
+}
+
+/* ---- clear ---- */
+
+/* See the install script. */
+Datum
+projector_clear(PG_FUNCTION_ARGS)
+{
+	char	   *name = pj_required_name(fcinfo, 0, "name");
+	Datum		tenant = pj_required_text(fcinfo, 1, "tenant_id");
+	PjProjection *projection;
+	PjContext	saved;
+	PjPair		pair;
+
+	pj_require_read_committed("projector_clear");
+	pj_refuse_in_user_code("projector_clear");
+	projection = lock_alone(name, tenant);
+	pj_enter_internal(&saved);
+	look_at_pair(&pair, projection, tenant);
+	pj_leave_internal(&saved);
+	PG_RETURN_INT64(pj_clear(projection, tenant, 0));
+}

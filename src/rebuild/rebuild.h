@@ -1,0 +1,15 @@
+/*
+ * rebuild.h
+ *	  Building read models anew from the log.
+ */
+#ifndef PJ_REBUILD_H
+#define PJ_REBUILD_H
+
+#include "base/compat.h"
+
+#include "registry/projection.h"
+
+extern int64 pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
+								  Datum aggregate);
+
+#endif							/* PJ_REBUILD_H */

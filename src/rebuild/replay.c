@@ -1,0 +1,184 @@
+/*
+ * replay.c
+ *	  Reading a tenant's log once more, from its start, and applying it.
+ *
+ * The order is that of the aggregates, each in sequence, so that a row is
+ * written once or twice, and not once per event; unless the projection asks for
+ * the order of the log.  A replay may be interrupted after any batch and taken
+ * up again from what it says of where it is.
+ *
+ * Unless the caller has a snapshot for it, events are read with a new one for
+ * each batch.  One that is committed in the meantime may be read or not; either
+ * way it comes by itself too, and the offset says whether it has been applied.
+ */
+#include "base/compat.h"
+
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+
+#include "rebuild/replay.h"
+#include "state/offset.h"
+#include "state/outbox.h"
+
+/* Shadow is for trying; nothing is to be applied. */
+void
+pj_refuse_shadow(const PjPair *pair)
+{
+	if (pair->mode == PJ_SHADOW)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("projection \"%s\" is in mode \"shadow\" for tenant \"%s\"",
+					   pair->projection->name,
+					   TextDatumGetCString(pair->tenant)),
+				errhint("Change it first with projector_set_mode."));
+}
+
+/*
+ * Get ready to read a pair's log up to a position.  Where it begins, and of
+ * which aggregate it is to be, the caller may change.
+ */
+void
+pj_replay_init(PjReplay *replay, PjPair *pair, int64 upto)
+{
+	const char *on_error = pair->projection->options.on_rebuild_error;
+
+	memset(replay, 0, sizeof(*replay));
+	replay->pair = pair;
+	replay->context = CurrentMemoryContext;
+	replay->on_error = strcmp(on_error, "raise") == 0 ? PJ_ERROR_RAISED :
+		strcmp(on_error, "skip") == 0 ? PJ_ERROR_SKIPPED : PJ_ERROR_RECORDED;
+	replay->walk.tenant = pair->tenant;
+	replay->walk.upto = upto;
+	replay->walk.event_types = pair->projection->event_types;
+}
+
+/* The next events; in log order they are as they are in the log. */
+int
+pj_replay_read(const PjReplay *replay, PjEvent **events)
+{
+	const PjProjection *projection = replay->pair->projection;
+	int			max = projection->options.batch_size;
+	bool		more;
+
+	if (!projection->log_ordered)
+		return pj_source_walk(&replay->walk, max, events);
+	return pj_source_load_log(replay->pair->tenant, replay->last_log_seq,
+							  replay->walk.upto, projection->event_types, max,
+							  events, &more);
+}
+
+static void
+apply_events(PjReplay *replay, PjEvent *events, int n)
+{
+	bool		by_log = replay->pair->projection->log_ordered;
+	PjApply		apply = {
+		.pair = replay->pair,
+		.driver = PJ_BY_LOG,
+		.given = events,
+		.ngiven = n,
+		.on_error = replay->on_error,
+		.rebuild = true,
+	};
+
+	if (by_log)
+		pj_events_sort(events, n);
+	apply.nranges = pj_events_ranges(events, n, &apply.ranges);
+	if (by_log)
+		pj_events_sort_by_log(events, n);
+	pj_apply(&apply);
+	if (apply.conflict)
+		ereport(ERROR,
+				errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				errmsg("projection \"%s\" is being applied by another transaction",
+					   replay->pair->projection->name),
+				errhint("Try again."));
+	if (by_log && apply.passed < pj_event_log_seq(&events[n - 1]))
+		elog(ERROR, "events of a replay were left behind");
+	pj_apply_count(&apply, &replay->counts);
+}
+
+/*
+ * Leave out the events that a projection's offsets have not reached.  Returns
+ * how many are left; they are sorted by aggregate.
+ */
+int
+pj_replay_cut(int32 projection_id, Datum tenant, PjEvent *events, int n)
+{
+	PjRange    *ranges;
+	PjOffset   *offsets;
+	int			nranges,
+				kept = 0;
+
+	pj_events_sort(events, n);
+	nranges = pj_events_ranges(events, n, &ranges);
+	offsets = palloc(sizeof(PjOffset) * Max(nranges, 1));
+	for (int i = 0; i < nranges; i++)
+		offsets[i].aggregate = ranges[i].aggregate;
+	pj_offsets_load(projection_id, tenant, offsets, nranges);
+	for (int i = 0; i < n; i++)
+		if (pj_event_sequence(&events[i]) <= offsets[events[i].range].last)
+			events[kept++] = events[i];
+	return kept;
+}
+
+/* Note where it is, in memory that outlives the batch. */
+void
+pj_replay_move_on(PjReplay *replay, const PjEvent *last)
+{
+	Datum		aggregate = pj_event_aggregate(last);
+	MemoryContext caller;
+
+	replay->last_log_seq = pj_event_log_seq(last);
+	replay->walk.sequence = pj_event_sequence(last);
+	if (replay->walk.aggregate &&
+		pj_text_equal(replay->walk.aggregate, aggregate))
+		return;
+	caller = MemoryContextSwitchTo(replay->context);
+	replay->walk.aggregate = datumCopy(aggregate, false, -1);
+	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * Read the next events and apply them.  Returns how many were read; none if
+ * there are no more.  The current memory context may be reset afterwards.
+ */
+int
+pj_replay_batch(PjReplay *replay)
+{
+	PjEvent    *events;
+	int			n = pj_replay_read(replay, &events);
+	int			kept;
+
+	if (n == 0)
+		return 0;
+	pj_replay_move_on(replay, &events[n - 1]);
+	kept = replay->bound_id ? pj_replay_cut(replay->bound_id,
+											replay->pair->tenant, events,
+											n) : n;
+	if (kept > 0)
+		apply_events(replay, events, kept);
+	return n;
+}
+
+/*
+ * All has been replayed that was settled when it began, which was up to "tail":
+ * move the cursor there, and count what was done.  "definition" is the hash of
+ * what the read model has been rebuilt with.
+ */
+void
+pj_replay_end(PjPair *pair, int64 tail, const PjCounts *counts,
+			  const bytea *definition)
+{
+	/* one that had stopped goes on, unless that event is still to come */
+	if (pair->state == PJ_STOPPED)
+		pair->state = PJ_REPLAYING;
+	pair->last_log_seq = Max(pair->last_log_seq, tail);
+	if (pj_pair_caught_up(pair))
+		pair->state = PJ_LIVE;
+	if (pair->projection->log_ordered &&
+		pj_outbox_has_dead(pair->projection->id, pair->tenant))
+		pair->state = PJ_STOPPED;
+	pj_cursor_save(pair, counts);
+	pj_cursor_set_definition(pair, definition);
+}

@@ -1,0 +1,37 @@
+/*
+ * replay.h
+ *	  Reading a tenant's log once more, and applying it.
+ */
+#ifndef PJ_REPLAY_H
+#define PJ_REPLAY_H
+
+#include "base/compat.h"
+
+#include "apply/apply.h"
+#include "log/log_read.h"
+
+typedef struct PjReplay
+{
+	/* set by pj_replay_init() */
+	PjPair	   *pair;
+	PjOnError	on_error;
+	PjWalk		walk;			/* where it is, and where it ends */
+	int64		last_log_seq;	/* of the last event read */
+	MemoryContext context;		/* of what is kept between batches */
+	int32		bound_id;		/* go no further than this one's offsets, if
+								 * not 0 */
+
+	PjCounts	counts;			/* what became of it */
+} PjReplay;
+
+extern void pj_replay_init(PjReplay *replay, PjPair *pair, int64 upto);
+extern int	pj_replay_batch(PjReplay *replay);
+extern int	pj_replay_read(const PjReplay *replay, PjEvent **events);
+extern void pj_replay_move_on(PjReplay *replay, const PjEvent *last);
+extern int	pj_replay_cut(int32 projection_id, Datum tenant, PjEvent *events,
+						  int n);
+extern void pj_replay_end(PjPair *pair, int64 tail, const PjCounts *counts,
+						  const bytea *definition);
+extern void pj_refuse_shadow(const PjPair *pair);
+
+#endif							/* PJ_REPLAY_H */

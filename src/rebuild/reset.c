@@ -1,0 +1,184 @@
+/*
+ * reset.c
+ *	  projector_reset(): checkpoints back to 0, without touching the read
+ *	  model.
+ *
+ * Afterwards the log is read again, and events meet a read model that has
+ * them already.  That is harmless only if the projection's code leaves alone
+ * what it has done before, which its author asserts with option "idempotent".
+ */
+#include "base/compat.h"
+
+#include "fmgr.h"
+#include "storage/lockdefs.h"
+
+#include "base/args.h"
+#include "base/lock.h"
+#include "base/statement.h"
+#include "ipc/wakeup.h"
+#include "log/log_read.h"
+#include "rebuild/tenant.h"
+#include "registry/projection.h"
+#include "sandbox/user_context.h"
+#include "state/cursor.h"
+#include "state/offset.h"
+#include "state/outbox.h"
+#include "state/run_row.h"
+
+PG_FUNCTION_INFO_V1(projector_reset);
+
+static PjStatement forget_handover = {
+	.sql = "UPDATE projector.projections SET handover_log_seq = NULL"
+	" WHERE projection_id = $1",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
+static PjStatement reset_cursors = {
+	.sql = "UPDATE projector.projection_cursors"
+	" SET last_log_seq = 0, state = 'replaying', updated_at = now()"
+	" WHERE projection_id = $1",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
+static PjStatement reset_cursor = {
+	.sql = "INSERT INTO projector.projection_cursors"
+	" (projection_id, tenant_id, state) VALUES ($1, $2, 'replaying')"
+	" ON CONFLICT (projection_id, tenant_id) DO UPDATE"
+	" SET last_log_seq = 0, state = 'replaying', updated_at = now()",
+	.expect = SPI_OK_INSERT,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+static void
+check_repeatable(const PjProjection *projection, bool force)
+{
+	/* a fold's rows know what they have seen */
+	if (projection->options.idempotent || force ||
+		pj_is_fold(projection->kind))
+		return;
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("projection \"%s\" cannot be reset safely",
+				   projection->name),
+			errdetail("Its events would be applied a second time to a read model that has them already."),
+			errhint("Use projector_rebuild, or set option \"idempotent\" if its code can stand events it has seen. With force => true it is done all the same."));
+}
+
+/* What cannot be done to this projection, or this pair of it. */
+static void
+check_resettable(PjProjection *projection, Datum tenant, Datum aggregate)
+{
+	PjPair		pair = {.mode = projection->mode};
+
+	pj_run_refuse(projection, tenant);
+	if (tenant)
+		pj_pair_look(&pair, projection, tenant);
+	if (pair.mode == PJ_SHADOW)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("projection \"%s\" is in mode \"shadow\"",
+					   projection->name),
+				errhint("Change it first with projector_set_mode."));
+	if (aggregate && projection->log_ordered)
+		ereport(ERROR,
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("projection \"%s\" cannot be reset for one aggregate",
+					   projection->name),
+				errdetail("It is applied in the order of the log, in which other aggregates' events come between."),
+				errhint("Reset the tenant."));
+}
+
+/*
+ * All of a tenant, or of all tenants: the log is read again from the start
+ * up to a new handover.
+ */
+static int64
+reset_pair(const PjProjection *projection, Datum tenant)
+{
+	Datum		values[2] = {Int32GetDatum(projection->id), tenant};
+	int64		count = pj_offsets_reset(projection->id, tenant, 0);
+
+	pj_outbox_clear(projection->id, tenant, 0);
+	pj_execute(tenant ? &reset_cursor : &reset_cursors, values, NULL);
+	pj_execute(&forget_handover, values, NULL);
+	return count;
+}
+
+/*
+ * One aggregate: its last event is queued, and brings all before it along.
+ */
+static int64
+reset_aggregate(const PjProjection *projection, Datum tenant, Datum aggregate)
+{
+	PjRange		range = {.aggregate = aggregate};
+	int64		count = pj_offsets_reset(projection->id, tenant, aggregate);
+	PjEvent    *event;
+
+	pj_outbox_clear(projection->id, tenant, aggregate);
+	range.upto = pj_source_last_subscribed(tenant, aggregate,
+										   projection->event_types);
+	range.after = range.upto - 1;
+	range.max = 1;
+	if (range.upto > 0 &&
+		pj_source_load(tenant, &range, 1, projection->event_types,
+					   &event) == 1)
+	{
+		event->replay = true;
+		pj_outbox_enqueue(projection->id, &event, 1);
+	}
+	return count;
+}
+
+/* See the install script. */
+Datum
+projector_reset(PG_FUNCTION_ARGS)
+{
+	char	   *name = pj_required_name(fcinfo, 0, "name");
+	Datum		tenant = pj_optional_text(fcinfo, 1, "tenant_id");
+	Datum		aggregate = pj_optional_text(fcinfo, 2, "aggregate_id");
+	bool		force = !PG_ARGISNULL(3) && PG_GETARG_BOOL(3);
+	PjProjection *projection;
+	PjContext	saved;
+	int64		count;
+
+	if (aggregate && !tenant)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("an aggregate can be reset for one tenant only"),
+				errhint("Give tenant_id too."));
+	pj_require_read_committed("projector_reset");
+	pj_refuse_in_user_code("projector_reset");
+	projection = pj_projection_own(name, tenant ? ShareLock : ExclusiveLock);
+	pj_refuse_dormant(projection);
+	check_repeatable(projection, force);
+
+	pj_wake_at_commit();
+	pj_enter_internal(&saved);
+	check_resettable(projection, tenant, aggregate);
+	if (tenant)
+	{
+		pj_lock_pair(projection->id, tenant, ExclusiveLock, true);
+		pj_lock_driver(projection->id, tenant, true);
+	}
+	if (tenant)
+	{
+		PjPair		pair;
+
+		pj_pair_look(&pair, projection, tenant);
+		pj_tenant_require(&pair);
+		if (aggregate)
+			pj_tenant_refuse(&pair, aggregate);
+	}
+	if (aggregate)
+		count = reset_aggregate(projection, tenant, aggregate);
+	else
+		count = reset_pair(projection, tenant);
+	pj_leave_internal(&saved);
+
+	PG_RETURN_INT64(count);
+}

@@ -1,0 +1,522 @@
+/*
+ * run.c
+ *	  Rebuilds and catch-ups in the background: what workers do of them, batch
+ *	  by batch, each in a transaction of its own.
+ *
+ * While a run is at work its pair is not applied otherwise: its number is in
+ * the pair's cursor, which everyone looks at under the pair's locks.  Appends
+ * go on, and are queued if need be.  A run that is still queued is in nobody's
+ * way.  Whatever becomes of a run, the transaction that ends it takes the
+ * number out again.
+ *
+ * A run has no process.  What there is of it is in its row, its pair's cursor
+ * and the offsets; any worker that gets the pair's locks does its next batch.
+ * So a run that was interrupted, however it was, goes on by itself.  Its steps:
+ *
+ *	1. It begins: the number goes into the cursor.  From then on nobody starts
+ *	   to apply the pair's events.
+ *	2. A rebuild is prepared, once those who had started have ended.  That is
+ *	   rebuild.c's order: note the tail, settle what is queued, clear.  A fold
+ *	   is not cleared: it is built aside (build_aside.c).
+ *	3. Events are read and applied, one batch after the other.
+ *	4. It ends.  What was built aside takes the live one's place.
+ *
+ * A rebuild in place that fails or is cancelled has forgotten what was applied.
+ * Therefore its cursor stands at 0 all the time, with the state "replaying" and
+ * a handover of its own: whoever applies the pair afterwards reads on from
+ * there, and the offsets say what is done.  A build aside is just dropped.
+ */
+#include "base/compat.h"
+
+#include "miscadmin.h"
+#include "storage/lockdefs.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+
+#include "apply/read_model.h"
+#include "base/errcodes.h"
+#include "base/guc.h"
+#include "base/lock.h"
+#include "base/statement.h"
+#include "base/subxact.h"
+#include "feed/active_tenants.h"
+#include "feed/pair_step.h"
+#include "kinds/definition.h"
+#include "kinds/kind.h"
+#include "kinds/problem.h"
+#include "log/log_read.h"
+#include "log/tail.h"
+#include "rebuild/build_aside.h"
+#include "rebuild/build_merge.h"
+#include "rebuild/clear.h"
+#include "rebuild/replay.h"
+#include "rebuild/run.h"
+#include "registry/projection.h"
+#include "sandbox/deadline.h"
+#include "sandbox/user_context.h"
+#include "state/cursor.h"
+#include "state/failure.h"
+#include "state/offset.h"
+#include "state/outbox.h"
+
+/* Projections whose flag "overrides" is out of date. */
+static PjStatement select_overridden = {
+	.sql = "SELECT projection_id FROM projector.projections p WHERE overrides"
+	" AND NOT EXISTS (SELECT FROM projector.projection_cursors c"
+	" WHERE c.projection_id = p.projection_id AND (c.mode IS NOT NULL"
+	" OR c.paused_by IS NOT NULL OR c.run_id IS NOT NULL))"
+	" AND NOT EXISTS (SELECT FROM projector.projection_runs r"
+	" WHERE r.projection_id = p.projection_id"
+	" AND r.state IN ('queued', 'running'))",
+	.expect = SPI_OK_SELECT,
+};
+
+/*
+ * Emptying a read model, and putting what was built in its place, may take as
+ * long as so many calls of the projection's code.
+ */
+#define LONG_CALL_FACTOR	20
+
+/* A run being worked on. */
+typedef struct Job
+{
+	PjRun	   *run;
+	PjProjection *projection;
+	PjPair		pair;
+	PjRunResult result;
+} Job;
+
+/* ---- the steps of a run ---- */
+
+/* It begins: from now on nobody else applies the pair's events. */
+static void
+begin_run(Job *job)
+{
+	PjRun	   *run = job->run;
+	PjPair	   *pair = &job->pair;
+
+	pj_refuse_shadow(pair);
+	run->since = run->rebuild ? 0 : pair->last_log_seq;
+	if (!run->rebuild && run->until == 0)
+		run->until = pj_source_last_log_seq();
+	run->total = pj_source_estimate(run->tenant, run->since,
+									run->until ? run->until : PG_INT64_MAX,
+									job->projection->event_types);
+	pj_run_start(run);
+	pj_cursor_set_run(pair, run->id);
+}
+
+/*
+ * Have the pair to ourselves.  Who had started to apply events before the run
+ * did may still have the lock; nobody else takes it any more for long.
+ */
+static bool
+lock_out_appends(Job *job)
+{
+	if (pj_lock_pair(job->projection->id, job->run->tenant, ExclusiveLock,
+					 false))
+		return true;
+	job->result = PJ_RUN_WAITS;
+	return false;
+}
+
+/*
+ * The settled tail, for a run that needs it up to a position.  While writers
+ * are in the way it is worth a little waiting, in other transactions.
+ */
+static bool
+find_tail(Job *job, int64 wanted, int64 *tail)
+{
+	*tail = pj_tail(0);
+	if (*tail >= wanted || job->run->age_ms > pj_tail_wait)
+		return true;
+	job->result = PJ_RUN_WAITS;
+	return false;
+}
+
+/*
+ * What runs users' code for all rows of a tenant at once may take longer than a
+ * call for one event, but not for ever.
+ */
+static void
+begin_long_call(const Job *job)
+{
+	pj_deadline_begin(Min((int64) pj_kind_timeout(job->projection) *
+						  LONG_CALL_FACTOR, PG_INT32_MAX / 2));
+}
+
+/* Code that catches its cancellation has not come to its end either. */
+static void
+end_long_call(void)
+{
+	pj_deadline_disarm();
+	if (pj_deadline_passed())
+		ereport(ERROR,
+				errcode(ERRCODE_QUERY_CANCELED),
+				errmsg("%s", pj_deadline_message()));
+}
+
+/* Forget what was applied, in the order that rebuild.c explains. */
+static void
+clear_in_place(Job *job)
+{
+	PjRun	   *run = job->run;
+	PjProjection *projection = job->projection;
+
+	pj_outbox_clear_upto(projection->id, run->tenant, run->until);
+	pj_failure_rebuilt(projection, run->tenant, 0, run->until);
+	begin_long_call(job);
+	(void) pj_clear(projection, run->tenant, 0);
+	end_long_call();
+	pj_offsets_delete(projection->id, run->tenant, 0);
+	pj_cursor_restart(&job->pair, run->until);
+}
+
+/*
+ * Make a place to build in.  In log order what is not settled cannot be read.
+ * Otherwise all is read that is there, up to the last position drawn so far:
+ * some of it may have been applied before it was settled.  What is committed
+ * later is queued.
+ */
+static void
+prepare_rebuild(Job *job)
+{
+	PjRun	   *run = job->run;
+	bool		by_log = job->projection->log_ordered;
+	int64		last = pj_source_last_log_seq();
+	int64		tail;
+
+	if (!find_tail(job, by_log ? last : 0, &tail) || !lock_out_appends(job))
+		return;
+	pj_clear_check(job->projection, false);
+	if (run->aside)
+		pj_aside_drop(run);		/* of an earlier try */
+	run->settled = Max(tail, job->pair.last_log_seq);
+	run->until = by_log ? run->settled : pj_source_last_log_seq();
+	run->aside = pj_aside_possible(job->projection);
+	run->processed = run->last_log_seq = run->last_sequence = 0;
+	run->last_aggregate = 0;
+	if (run->aside)
+		pj_aside_make(job->projection, run);
+	else
+		clear_in_place(job);
+	run->prepared = true;
+	run->definition = pj_definition_now(job->projection);
+	pj_run_save(run);
+}
+
+/* It has come to its end. */
+static void
+end_run(Job *job, const char *state, const ErrorData *error)
+{
+	pj_cursor_set_run(&job->pair, 0);
+	pj_run_end(job->run, state, error);
+
+	/* what has come meanwhile is still to be read */
+	if (pj_pair_reads_log(&job->pair))
+		pj_active_add(job->run->tenant, pj_source_last_log_seq());
+	job->result = PJ_RUN_MOVED;
+}
+
+/* All events have been read. */
+static void
+finish_rebuild(Job *job, const PjProjection *aside)
+{
+	PjRun	   *run = job->run;
+
+	if (run->aside)
+	{
+		if (!lock_out_appends(job))
+			return;
+		begin_long_call(job);
+		pj_fold_merge(job->projection, aside->aside,
+					  TextDatumGetCString(run->tenant));
+		end_long_call();
+		pj_aside_take_over(job->projection, run);
+	}
+	else
+		pj_cursor_forget_handover(&job->pair);
+	if (job->projection->options.digest && !pj_is_fold(job->projection->kind))
+		pj_model_refresh(job->projection, run->tenant, run->settled);
+	pj_replay_end(&job->pair, run->settled, &(PjCounts) {0}, run->definition);
+	end_run(job, "completed", NULL);
+}
+
+/* The next events of a rebuild. */
+static void
+replay_events(Job *job)
+{
+	PjRun	   *run = job->run;
+	PjPair		pair = job->pair;
+	PjProjection aside;
+	PjReplay	replay;
+	int			n;
+
+	if (run->aside)
+	{
+		if (!pj_aside_find(job->projection, run, &aside))
+		{
+			run->prepared = false;
+			pj_run_save(run);
+			return;				/* from the start */
+		}
+		pair.projection = &aside;
+	}
+	pj_replay_init(&replay, &pair, run->until);
+	replay.walk.aggregate = run->last_aggregate;
+	replay.walk.sequence = run->last_sequence;
+	replay.last_log_seq = run->last_log_seq;
+	n = pj_replay_batch(&replay);
+	if (n == 0)
+	{
+		finish_rebuild(job, &aside);
+		return;
+	}
+	run->processed += n;
+	run->last_log_seq = Max(run->last_log_seq, replay.last_log_seq);
+	run->last_aggregate = replay.walk.aggregate;
+	run->last_sequence = replay.walk.sequence;
+	if (job->projection->log_ordered && !run->aside)
+		job->pair.last_log_seq = run->last_log_seq;
+	pj_cursor_save(&job->pair, &replay.counts);
+	pj_run_save(run);
+}
+
+/* The next batch of a catch-up: what a worker does, up to a limit. */
+static void
+catch_up(Job *job)
+{
+	PjRun	   *run = job->run;
+	PjStep		step = {.projection_id = job->projection->id,
+	.tenant = run->tenant,.pair = job->pair};
+	PjBounds	bounds = {.limit = PG_INT32_MAX,.upto = run->until,
+	.ordered = true};
+	bool		settled = find_tail(job, run->until, &bounds.tail);
+	PjProgress	progress;
+	bool		worked;
+
+	bounds.tail = Min(bounds.tail, run->until);
+	progress = pj_step_ordered(&step, &bounds);
+	worked = step.counts.applied + step.counts.failed > 0 || step.moved;
+	run->processed += step.counts.applied + step.counts.failed;
+	run->last_log_seq = step.pair.last_log_seq;
+	pj_step_save(&step);
+	if (worked || progress == PJ_MORE)
+		job->result = PJ_RUN_MOVED;
+	else if (step.busy || !settled ||
+			 pj_projection_problem(job->projection) != NULL)
+		job->result = PJ_RUN_WAITS;
+	if (job->result == PJ_RUN_MOVED)
+		pj_run_save(run);
+	if (job->result == PJ_RUN_MOVED && !worked && progress != PJ_MORE)
+		end_run(job, "completed", NULL);
+}
+
+/* ---- a batch ---- */
+
+static bool
+do_batch(void *arg)
+{
+	Job		   *job = arg;
+
+	job->result = PJ_RUN_MOVED;
+	if (!job->run->running)
+		begin_run(job);
+	else if (!job->run->rebuild)
+		catch_up(job);
+	else if (!job->run->prepared)
+		prepare_rebuild(job);
+	else
+		replay_events(job);
+	return job->result != PJ_RUN_WAITS;
+}
+
+/*
+ * Somebody may have locked rows of the read model, and sit there.  A handler's
+ * code has its deadline; for the rest of a batch this is it.
+ */
+static bool
+do_batch_without_hanging(void *arg)
+{
+	Job		   *job = arg;
+	int			level = NewGUCNestLevel();
+	char	   *limit = psprintf("%d", (int) Min(Max(job->projection->options.timeout / 1000, 1),
+												 PG_INT32_MAX));
+	bool		kept;
+
+	(void) set_config_option("lock_timeout", limit, PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+	kept = do_batch(arg);
+	AtEOXact_GUC(false, level);
+	return kept;
+}
+
+/*
+ * Take the locks of a run's pair, and look at both.  Returns false if somebody
+ * else is at work on it, or it has ended, or waits for another.  As for the
+ * order of the locks see pj_step_enter().
+ */
+static bool
+enter_run(Job *job)
+{
+	PjRun	   *run = job->run;
+	int32		id = run->projection_id;
+
+	if (!pj_lock_projection(id, ShareLock, false))
+		return false;
+	job->projection = pj_projection_by_id(id);
+	if (job->projection == NULL || job->projection->dormant ||
+		(!run->running && pj_run_depends(run)) ||
+		!pj_lock_driver(id, run->tenant, false) ||
+		!pj_lock_pair(id, run->tenant, job->projection->log_ordered ?
+					  ExclusiveLock : ShareLock, false) ||
+		!pj_run_look(run->id, run))
+		return false;
+	pj_pair_look(&job->pair, job->projection, run->tenant);
+	return true;
+}
+
+/*
+ * A batch has failed.  What may go away by itself is tried again; otherwise the
+ * run has failed.
+ */
+static void
+note_error(Job *job, ErrorData *error)
+{
+	/* the row is as it was before the batch */
+	if (!pj_run_look(job->run->id, job->run))
+		elog(ERROR, "run %lld is gone", (long long) job->run->id);
+	ereport(WARNING,
+			errcode(error->sqlerrcode),
+			errmsg("run %lld of projection \"%s\" for tenant \"%s\": %s",
+				   (long long) job->run->id, job->projection->name,
+				   TextDatumGetCString(job->run->tenant), error->message),
+			error->context ? errcontext("%s", error->context) : 0);
+	if (pj_failure_transient(error) && job->run->attempts + 1 <
+		PJ_TRANSIENT_FACTOR * job->projection->options.max_attempts)
+	{
+		pj_run_count_attempt(job->run);
+		job->result = PJ_RUN_ERRED;
+		return;
+	}
+	if (job->run->aside)
+		pj_aside_drop(job->run);
+	pj_pair_look(&job->pair, job->projection, job->run->tenant);
+	end_run(job, "failed", error);
+}
+
+/*
+ * Do the next batch of a run.  An error ends the run, if it is not one that
+ * says that somebody wants the whole transaction to end.
+ */
+PjRunResult
+pj_run_batch(PjRun *run)
+{
+	Job			job = {.run = run};
+	ErrorData  *error;
+	bool		kept;
+
+	if (!enter_run(&job))
+		return PJ_RUN_PASSED;
+	if (pj_projection_problem(job.projection) != NULL)
+		return PJ_RUN_WAITS;
+	pj_deadline_begin(0);
+	pj_forget_cancel();
+	error = pj_subtransaction(do_batch_without_hanging, &job, &kept);
+	pj_deadline_disarm();		/* an error may have come before the call */
+	pj_failure_name_timeout(error);
+	if (error && !pj_failure_swallowed(error))
+		ReThrowError(error);
+	if (error && pj_projection_problem(job.projection) != NULL)
+		return PJ_RUN_WAITS;	/* it can no longer run at all */
+	if (error)
+		note_error(&job, error);
+	return job.result;
+}
+
+/*
+ * Count the attempt at a run's next batch, which may end the worker or the
+ * server.  Returns false if there is none: somebody else is at work on it, or it
+ * has failed because there were too many.
+ */
+bool
+pj_run_announce(PjRun *run)
+{
+	Job			job = {.run = run};
+	ErrorData	error = {.elevel = ERROR,.sqlerrcode = ERRCODE_PJ_SUSPECT,
+	.message = "the worker or the server ended while a batch of the run was being applied"};
+
+	if (!enter_run(&job))
+		return false;
+	if (run->attempts < job.projection->options.max_attempts)
+	{
+		pj_run_count_attempt(run);
+		return true;
+	}
+	note_error(&job, &error);
+	return false;
+}
+
+/* ---- ending runs from outside ---- */
+
+/*
+ * End a run that has not come to its end.  The caller has the driver lock of
+ * its pair, or the projection's lock exclusively.
+ */
+void
+pj_run_abandon(const PjRun *run, const char *why)
+{
+	PjProjection *projection = pj_projection_by_id(run->projection_id);
+	ErrorData	error = {.sqlerrcode = ERRCODE_QUERY_CANCELED,
+	.message = (char *) why};
+	PjPair		pair;
+
+	if (run->aside)
+		pj_aside_drop(run);
+	if (run->running)
+	{
+		pj_pair_look(&pair, projection, run->tenant);
+		pj_cursor_set_run(&pair, 0);
+	}
+	pj_run_end(run, "cancelled", &error);
+}
+
+/* A projection is dropped: nothing of its runs is to be left. */
+void
+pj_runs_forget(const PjProjection *projection)
+{
+	PjRun	   *runs;
+	int			n = pj_runs_of(projection, &runs);
+
+	for (int i = 0; i < n; i++)
+		if (runs[i].aside)
+			pj_aside_drop(&runs[i]);
+}
+
+/*
+ * Runs have ended: where no tenant is run in a way of its own any more, appends
+ * need not look.  If somebody is at work on the projection it can wait.
+ */
+void
+pj_runs_settle(void)
+{
+	int			n = pj_execute(&select_overridden, NULL, NULL);
+	int32	   *ids = palloc(sizeof(int32) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+	{
+		bool		isnull;
+
+		ids[i] = DatumGetInt32(pj_result(i, 1, &isnull));
+	}
+	for (int i = 0; i < n; i++)
+	{
+		PjProjection *projection;
+
+		if (!pj_lock_projection(ids[i], ExclusiveLock, false))
+			continue;
+		projection = pj_projection_by_id(ids[i]);
+		if (projection && !projection->dormant)
+			pj_registry_note_overrides(projection, false);
+	}
+}

@@ -1,0 +1,15 @@
+/*
+ * tenant.h
+ *	  Whether there is such a tenant.
+ */
+#ifndef PJ_TENANT_H
+#define PJ_TENANT_H
+
+#include "base/compat.h"
+
+#include "state/cursor.h"
+
+extern void pj_tenant_refuse(const PjPair *pair, Datum aggregate);
+extern void pj_tenant_require(const PjPair *pair);
+
+#endif							/* PJ_TENANT_H */

@@ -1,0 +1,217 @@
+/*
+ * function.c
+ *	  The functions that users write for projections: found by name and
+ *	  signature, and checked.
+ *
+ * The registry keeps names, not oids, which would not survive a dump.
+ * Sessions keep what they have found until some function, role or table
+ * changes.
+ */
+#include "base/compat.h"
+
+#include "catalog/namespace.h"
+#include "catalog/pg_proc.h"
+#include "miscadmin.h"
+#include "parser/parse_func.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+#include "registry/function.h"
+#include "registry/target.h"
+
+static uint64 generation = 0;
+
+static void
+code_changed(Datum arg, int cacheid, uint32 hashvalue)
+{
+	generation++;
+}
+
+/*
+ * Another number than before says that a name may mean another function, or
+ * that another role may call it.
+ */
+uint64
+pj_code_generation(void)
+{
+	if (generation == 0)
+	{
+		static const int caches[] = {PROCOID, NAMESPACEOID, AUTHOID,
+		AUTHMEMROLEMEM, TYPEOID};
+
+		for (int i = 0; i < lengthof(caches); i++)
+			CacheRegisterSyscacheCallback(caches[i], code_changed, (Datum) 0);
+		generation = 1;
+	}
+	return generation;
+}
+
+static Oid
+lookup(const PjSignature *signature, const char *name)
+{
+	return LookupFuncName(pj_parse_name(name, signature->what),
+						  signature->nargs, signature->argtypes, true);
+}
+
+/*
+ * The function of a name that is qualified, as all in the registry are; invalid
+ * if there is none.  Nobody's rights on the schema are asked for.
+ */
+static Oid
+lookup_registered(const PjSignature *signature, const char *name)
+{
+	char	   *schema,
+			   *function;
+	oidvector  *argtypes = buildoidvector(signature->argtypes,
+										  signature->nargs);
+	Oid			namespace;
+
+	DeconstructQualifiedName(pj_parse_name(name, signature->what), &schema,
+							 &function);
+	namespace = schema ? get_namespace_oid(schema, true) : InvalidOid;
+	if (!OidIsValid(namespace))
+		return InvalidOid;
+	return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
+						   CStringGetDatum(function),
+						   PointerGetDatum(argtypes),
+						   ObjectIdGetDatum(namespace));
+}
+
+/* A function of that name exists, but takes or returns something else. */
+static void
+refuse_signature(const PjSignature *signature, const char *name,
+				 const char *detail)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
+			errmsg("function %s cannot be a %s", name, signature->what),
+			errdetail("%s", detail),
+			errhint("A %s is a function %s(%s) RETURNS %s.",
+					signature->what, name, signature->arguments,
+					signature->result));
+}
+
+static void
+refuse_missing(const PjSignature *signature, const char *name)
+{
+	if (FuncnameGetCandidates(pj_parse_name(name, signature->what), -1, NIL,
+							  false, false, false, true) != NULL)
+		refuse_signature(signature, name,
+						 psprintf("No function of that name takes %s.",
+								  signature->takes));
+	ereport(ERROR,
+			errcode(ERRCODE_UNDEFINED_FUNCTION),
+			errmsg("function %s(%s) does not exist", name,
+				   signature->arguments),
+			errhint("Create the function, or name another one: %s => 'schema.name'.",
+					signature->what));
+}
+
+/* Why a function cannot be what it is needed for, or NULL. */
+static char *
+misfit(const PjSignature *signature, Oid oid)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
+	Form_pg_proc proc;
+	char	   *why = NULL;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", oid);
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	if (proc->prokind != PROKIND_FUNCTION)
+		why = "It is a procedure, an aggregate or a window function.";
+	else if (proc->proretset)
+		why = "It returns a set.";
+	else if (proc->prorettype != signature->rettype)
+		why = psprintf("It does not return %s.", signature->result);
+	ReleaseSysCache(tuple);
+	return why;
+}
+
+/* Is there one of that name, and with these arguments? */
+bool
+pj_function_exists(const PjSignature *signature, const char *name)
+{
+	return OidIsValid(lookup(signature, name));
+}
+
+/* Find a function by name, and check that its owner may call it. */
+Oid
+pj_function_find(const PjSignature *signature, const char *name, Oid owner)
+{
+	Oid			oid = lookup(signature, name);
+	char	   *why;
+
+	if (!OidIsValid(oid))
+		refuse_missing(signature, name);
+	why = misfit(signature, oid);
+	if (why)
+		refuse_signature(signature, name, why);
+	if (pg_proc_aclcheck(oid, owner, ACL_EXECUTE) != ACLCHECK_OK)
+		ereport(ERROR,
+				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				errmsg("\"%s\" may not execute function %s",
+					   GetUserNameFromId(owner, false), name),
+				errhint("The projection's owner needs EXECUTE on its %s.",
+						signature->what));
+	return oid;
+}
+
+/*
+ * Why a projection's function cannot be called, or NULL.  The name is the
+ * registry's.
+ */
+const char *
+pj_function_problem(const PjSignature *signature, const char *name, Oid owner)
+{
+	Oid			oid = lookup_registered(signature, name);
+	char	   *why;
+
+	if (!OidIsValid(oid))
+		return psprintf("function %s(%s) does not exist", name,
+						signature->arguments);
+	why = misfit(signature, oid);
+	if (why)
+		return psprintf("function %s cannot be a %s: %s", name,
+						signature->what, why);
+	if (pg_proc_aclcheck(oid, owner, ACL_EXECUTE) != ACLCHECK_OK)
+		return psprintf("\"%s\" may not execute function %s",
+						GetUserNameFromId(owner, false), name);
+	return NULL;
+}
+
+/* Its name, qualified and quoted. */
+char *
+pj_function_name(Oid oid)
+{
+	return quote_qualified_identifier(get_namespace_name(get_func_namespace(oid)),
+									  get_func_name(oid));
+}
+
+/* Its body, or NULL if it is gone.  The name is the registry's. */
+char *
+pj_function_source(const PjSignature *signature, const char *name)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID,
+										ObjectIdGetDatum(lookup_registered(signature,
+																		   name)));
+	char	   *body = "";
+	bool		isnull;
+	Datum		prosrc;
+
+	if (!HeapTupleIsValid(tuple))
+		return NULL;
+
+	/* LANGUAGE sql with a body in SQL syntax keeps it in another column */
+	prosrc = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosqlbody, &isnull);
+	if (isnull)
+		prosrc = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &isnull);
+	if (!isnull)
+		body = TextDatumGetCString(prosrc);
+	ReleaseSysCache(tuple);
+
+	return body;
+}

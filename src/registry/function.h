@@ -1,0 +1,33 @@
+/*
+ * function.h
+ *	  The functions that users write for projections.
+ */
+#ifndef PJ_FUNCTION_H
+#define PJ_FUNCTION_H
+
+#include "base/compat.h"
+
+/* What a function must look like. */
+typedef struct PjSignature
+{
+	const char *what;			/* "handler", "fold" or "clear" */
+	int			nargs;
+	Oid			argtypes[2];
+	Oid			rettype;
+	const char *arguments;		/* the same for people, as in SQL */
+	const char *takes;			/* ... and in words */
+	const char *result;
+} PjSignature;
+
+extern Oid	pj_function_find(const PjSignature *signature, const char *name,
+							 Oid owner);
+extern bool pj_function_exists(const PjSignature *signature,
+							   const char *name);
+extern const char *pj_function_problem(const PjSignature *signature,
+									   const char *name, Oid owner);
+extern char *pj_function_name(Oid oid);
+extern char *pj_function_source(const PjSignature *signature,
+								const char *name);
+extern uint64 pj_code_generation(void);
+
+#endif							/* PJ_FUNCTION_H */

@@ -1,0 +1,17 @@
+/*
+ * identity.h
+ *	  Who owns a projection, and which tables it writes.
+ */
+#ifndef PJ_IDENTITY_H
+#define PJ_IDENTITY_H
+
+#include "base/compat.h"
+
+#include "registry/projection.h"
+
+extern bool pj_identity_note(const PjProjection *projection);
+extern bool pj_identity_is_complete(const PjProjection *projection);
+extern void pj_identity_adopt(const PjProjection *projection);
+extern void pj_identities_refresh(void);
+
+#endif							/* PJ_IDENTITY_H */

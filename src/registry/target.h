@@ -1,0 +1,47 @@
+/*
+ * target.h
+ *	  The tables a projection writes.
+ */
+#ifndef PJ_TARGET_H
+#define PJ_TARGET_H
+
+#include "base/compat.h"
+#include "nodes/pg_list.h"
+#include "utils/relcache.h"
+
+#include "registry/projection.h"
+
+extern bool pj_name_is_readable(const char *name);
+extern List *pj_parse_name(const char *name, const char *what);
+/* What is asked of a target besides a column tenant_id. */
+typedef enum PjTargetNeed
+{
+	PJ_NEEDS_NOTHING,
+	PJ_NEEDS_CHECKPOINT,		/* of option "checkpoint" */
+	PJ_NEEDS_FOLD,				/* that is kept by the runtime */
+	PJ_NEEDS_LOG_FOLD			/* likewise, several aggregates in one row */
+} PjTargetNeed;
+
+extern Oid	pj_target_check(const char *name, Oid owner, PjTargetNeed need);
+extern void pj_target_recheck(Oid relid, Oid owner, PjTargetNeed need);
+extern Oid	pj_target_by_name(const char *name);
+extern Oid	pj_target_find(const PjProjection *projection, int i);
+extern Oid	pj_target_oid(const PjProjection *projection, int i);
+extern char *pj_target_find_name(Oid relid);
+extern char *pj_target_name(Oid relid);
+extern Oid	pj_target_owner(Oid relid);
+extern char *pj_target_noted_name(const PjProjection *projection, int i);
+extern void pj_target_check_fold(Relation rel, Oid owner, bool several);
+extern void pj_target_check_storage(Relation rel);
+extern bool pj_target_has_rows(Oid relid);
+extern bool pj_target_is(const PjProjection *projection, Oid relid);
+extern int	pj_target_count(const PjProjection *projection);
+extern char *pj_target_key(Relation rel);
+extern char *pj_target_delete_query(Oid relid, bool aggregate);
+extern char *pj_target_rows_query(Relation rel, const PjProjection *projection,
+								  bool shown, bool one_key);
+extern char *pj_target_exists_query(Oid relid);
+extern char *pj_target_tenants_query(Oid relid);
+extern char *pj_target_checkpoint_query(const PjProjection *projection);
+
+#endif							/* PJ_TARGET_H */

@@ -1,0 +1,352 @@
+/*
+ * settings.c
+ *	  The settings that users' code runs with.
+ *
+ * The same events must give the same rows whoever appends, rebuilds or
+ * verifies them.  So every setting that decides how values are read, written
+ * or compared has a fixed value while a projection's code runs and while rows
+ * are hashed or compared.  The creator's session would be the wrong model: it
+ * is an accident what a driver sets.
+ *
+ * A projection can deviate with "settings", which are set on top of the fixed
+ * ones while its code runs.
+ *
+ * Setting a variable costs about a microsecond, so only those are set whose
+ * value differs.  What they are now is read from the server's own variables.
+ */
+#include "base/compat.h"
+
+#include "commands/trigger.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/bytea.h"
+#include "utils/guc.h"
+#include "utils/guc_tables.h"
+#include "utils/memutils.h"
+#include "utils/numeric.h"
+#include "utils/xml.h"
+
+#include "sandbox/settings.h"
+
+/* A setting that is fixed. */
+typedef struct FixedSetting
+{
+	const char *name;
+	const char *value;
+	int			number;			/* the same, unless it is a string */
+	const char *const *same;	/* other names of it, or NULL */
+} FixedSetting;
+
+/*
+ * Locales in which messages are as in "C".  This is by far the dearest setting
+ * to change: the system's locale and environment change with it.
+ */
+static const char *const untranslated[] = {"C.UTF-8", "C.utf8", "POSIX", NULL};
+
+static const FixedSetting fixed_settings[] = {
+	{"quote_all_identifiers", "off", false},	/* others are quoted by it */
+	{"TimeZone", "UTC"},
+	{"timezone_abbreviations", "Default"},
+	{"DateStyle", "ISO, YMD"},
+	{"IntervalStyle", "postgres", INTSTYLE_POSTGRES},
+	{"extra_float_digits", "1", 1},
+	{"bytea_output", "hex", BYTEA_OUTPUT_HEX},
+	{"lc_messages", "C", 0, untranslated},
+	{"lc_monetary", "C"},
+	{"lc_numeric", "C"},
+	{"lc_time", "C"},
+	{"default_text_search_config", "pg_catalog.simple"},
+	{"xmloption", "content", XMLOPTION_CONTENT},
+	{"xmlbinary", "base64", XMLBINARY_BASE64},
+	{"array_nulls", "on", true},
+	{"transform_null_equals", "off", false},
+	{"standard_conforming_strings", "on", true},
+	{"gin_fuzzy_search_limit", "0", 0},
+	{"row_security", "on", true},
+	{"session_replication_role", "origin", SESSION_REPLICATION_ROLE_ORIGIN},
+	{"exit_on_error", "off", false},
+};
+
+/* Where the server keeps them. */
+static struct config_generic *variables[lengthof(fixed_settings)];
+static bool variables_found = false;
+
+/* What a projection's own settings may not name. */
+static const char *const reserved[] = {"search_path", "role",
+	"session_authorization", "session_replication_role", "is_superuser",
+	"exit_on_error", "client_encoding", "seed", "temp_buffers",
+	"local_preload_libraries", "session_preload_libraries",
+	"transaction_isolation", "transaction_read_only", "transaction_deferrable",
+NULL};
+
+/* PL/pgSQL's own, which is there once the language has been used. */
+#define VARIABLE_CONFLICT	"plpgsql.variable_conflict"
+
+/* ---- fixed settings ---- */
+
+/* Built-in variables stay where they are as long as the process lives. */
+static void
+find_variables(void)
+{
+	struct config_generic **all = get_guc_variables();
+	int			n = GetNumConfigOptions();
+
+	for (int i = 0; i < lengthof(fixed_settings); i++)
+	{
+		for (int v = 0; v < n && variables[i] == NULL; v++)
+			if (pg_strcasecmp(all[v]->name, fixed_settings[i].name) == 0)
+				variables[i] = all[v];
+		if (variables[i] == NULL)
+			elog(ERROR, "there is no setting \"%s\"", fixed_settings[i].name);
+	}
+	variables_found = true;
+}
+
+/* Is a string what the setting is to be, under whatever name? */
+static bool
+is_same(const char *value, const FixedSetting *fixed)
+{
+	if (strcmp(value, fixed->value) == 0)
+		return true;
+	for (const char *const *name = fixed->same; name && *name; name++)
+		if (strcmp(value, *name) == 0)
+			return true;
+	return false;
+}
+
+/* Does the variable have the value that it is to have? */
+static bool
+is_as_fixed(const struct config_generic *variable, const FixedSetting *fixed)
+{
+	switch (variable->vartype)
+	{
+		case PGC_BOOL:
+			return *((struct config_bool *) variable)->variable ==
+				(bool) fixed->number;
+		case PGC_INT:
+			return *((struct config_int *) variable)->variable ==
+				fixed->number;
+		case PGC_ENUM:
+			return *((struct config_enum *) variable)->variable ==
+				fixed->number;
+		case PGC_STRING:
+			{
+				const char *now = *((struct config_string *) variable)->variable;
+
+				return now && is_same(now, fixed);
+			}
+		default:
+			return false;
+	}
+}
+
+/* Set something until the caller's GUC nest level ends. */
+void
+pj_set_local(const char *name, const char *value)
+{
+	(void) set_config_option(name, value, PGC_SUSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+}
+
+/*
+ * Give every setting that matters its fixed value.  The caller has made a GUC
+ * nest level, whose end takes them back.
+ */
+void
+pj_pin_settings(void)
+{
+	const char *conflict;
+
+	if (!variables_found)
+		find_variables();
+	for (int i = 0; i < lengthof(fixed_settings); i++)
+		if (!is_as_fixed(variables[i], &fixed_settings[i]))
+			pj_set_local(fixed_settings[i].name, fixed_settings[i].value);
+
+	conflict = GetConfigOption(VARIABLE_CONFLICT, true, false);
+	if (conflict && strcmp(conflict, "error") != 0)
+		pj_set_local(VARIABLE_CONFLICT, "error");
+}
+
+/*
+ * Give them their values for good, in a process whose work is to run users'
+ * code: then there is nothing to set for a batch.  Messages stay in the
+ * language of the server's log.
+ */
+void
+pj_pin_session(void)
+{
+	for (int i = 0; i < lengthof(fixed_settings); i++)
+		if (strcmp(fixed_settings[i].name, "lc_messages") != 0)
+			SetConfigOption(fixed_settings[i].name, fixed_settings[i].value,
+							PGC_SUSET, PGC_S_OVERRIDE);
+}
+
+/*
+ * Has the code that is running changed a setting and not set it back?  What the
+ * projection sets itself is not looked at.  Returns its name, or NULL.
+ */
+const char *
+pj_changed_setting(const PjSetting *settings)
+{
+	for (int i = 0; i < lengthof(fixed_settings); i++)
+	{
+		bool		own = false;
+
+		if (is_as_fixed(variables[i], &fixed_settings[i]))
+			continue;
+		for (const PjSetting *s = settings; s && s->name; s++)
+			own = own || pg_strcasecmp(s->name, fixed_settings[i].name) == 0;
+		if (!own)
+			return fixed_settings[i].name;
+	}
+	return NULL;
+}
+
+/*
+ * Have a function asked before a variable of the server is changed.
+ */
+void
+pj_guard_bool_setting(const char *name, GucBoolCheckHook hook)
+{
+	struct config_generic **all = get_guc_variables();
+	int			n = GetNumConfigOptions();
+
+	for (int v = 0; v < n; v++)
+		if (strcmp(all[v]->name, name) == 0 && all[v]->vartype == PGC_BOOL &&
+			((struct config_bool *) all[v])->check_hook == NULL)
+			((struct config_bool *) all[v])->check_hook = hook;
+}
+
+/* ---- a projection's own ---- */
+
+/* A value as text, or NULL if it can be none. */
+static const char *
+value_text(JsonbValue *value)
+{
+	switch (value->type)
+	{
+		case jbvString:
+			return pnstrdup(value->val.string.val, value->val.string.len);
+		case jbvNumeric:
+			return numeric_normalize(value->val.numeric);
+		case jbvBool:
+			return value->val.boolean ? "on" : "off";
+		default:
+			return NULL;
+	}
+}
+
+/*
+ * Turn a JSON object into a list of settings, of those that can be read.
+ * Returns what is wrong with it, or NULL.
+ */
+const char *
+pj_settings_read(Jsonb *json, PjSetting **settings)
+{
+	const char *problem = NULL;
+	JsonbIterator *it;
+	JsonbIteratorToken token;
+	JsonbValue	value;
+	int			n = 0;
+
+	if (!JB_ROOT_IS_OBJECT(json))
+	{
+		*settings = palloc0(sizeof(PjSetting));
+		return "settings must be a JSON object";
+	}
+	*settings = palloc0(sizeof(PjSetting) * (JB_ROOT_COUNT(json) + 1));
+	it = JsonbIteratorInit(&json->root);
+	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
+	{
+		char	   *name;
+		const char *text;
+
+		if (token != WJB_KEY)
+			continue;
+		name = pnstrdup(value.val.string.val, value.val.string.len);
+		(void) JsonbIteratorNext(&it, &value, true);
+		text = value_text(&value);
+		if (text)
+			(*settings)[n++] = (PjSetting) {name, text};
+		else
+			problem = psprintf("setting \"%s\" must be a string, a number, true or false",
+							   name);
+	}
+	return problem;
+}
+
+/* The same; an error if something is wrong. */
+PjSetting *
+pj_settings_parse(Jsonb *json)
+{
+	PjSetting  *settings;
+	const char *problem = pj_settings_read(json, &settings);
+
+	if (problem)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("%s", problem),
+				errhint("For example {\"TimeZone\": \"Europe/Berlin\"}."));
+	return settings;
+}
+
+static bool
+is_reserved(const char *name)
+{
+	if (pg_strncasecmp(name, "projector.", strlen("projector.")) == 0)
+		return true;
+	for (int i = 0; reserved[i]; i++)
+		if (pg_strcasecmp(name, reserved[i]) == 0)
+			return true;
+	return false;
+}
+
+/* An error if a projection cannot have these settings. */
+void
+pj_settings_check(const PjSetting *settings)
+{
+	for (; settings->name; settings++)
+	{
+		if (is_reserved(settings->name))
+			ereport(ERROR,
+					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("a projection cannot have a setting \"%s\"",
+						   settings->name),
+					errdetail("It belongs to the session, the transaction or the runtime."));
+		(void) set_config_option(settings->name, settings->value,
+								 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
+								 false, ERROR, false);
+	}
+}
+
+/*
+ * Why a projection's settings cannot be set here, or NULL.  A value may be
+ * unknown to the server a dump was restored on.
+ */
+const char *
+pj_settings_problem(const PjSetting *settings)
+{
+	for (; settings->name; settings++)
+		if (is_reserved(settings->name) ||
+			set_config_option(settings->name, settings->value, PGC_USERSET,
+							  PGC_S_SESSION, GUC_ACTION_SAVE, false, DEBUG5,
+							  false) == 0)
+			return psprintf("setting \"%s\" cannot be \"%s\" on this server",
+							settings->name, settings->value);
+	return NULL;
+}
+
+/*
+ * Set them until the caller's GUC nest level ends.  The caller is the
+ * projection's owner, and may set what an ordinary user may set.
+ */
+void
+pj_settings_apply(const PjSetting *settings)
+{
+	for (; settings && settings->name; settings++)
+		(void) set_config_option(settings->name, settings->value,
+								 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
+								 true, 0, false);
+}

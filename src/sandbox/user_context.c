@@ -1,0 +1,323 @@
+/*
+ * user_context.c
+ *	  As whom, and with which settings, code runs.
+ *
+ * There are two contexts besides the caller's own.  Our own SQL runs as the
+ * owner of schema projector with a search_path of pg_catalog alone, so that
+ * callers need no privileges on our tables and cannot slip in operators of
+ * their own.  A projection's code runs as the projection's owner, in a
+ * security-restricted operation, with fixed settings (settings.c), the
+ * search_path pinned at its creation and the event's tenant.  What it may not
+ * do is in command_guard.c.
+ *
+ * On error nobody needs to leave them: the end of the (sub)transaction
+ * restores role, settings and SPI.
+ *
+ * A projection's code can get into our own context again: with option
+ * "may_append" it may append events.  What our own SQL does then is not the
+ * projection's doing.  We note the subtransaction in which we entered our own
+ * context: if the code catches an error of ours, that subtransaction is gone,
+ * and with it the note.
+ */
+#include "base/compat.h"
+
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_namespace.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+
+#include "sandbox/deadline.h"
+#include "sandbox/portals.h"
+#include "sandbox/user_context.h"
+
+PG_FUNCTION_INFO_V1(projector_is_replay);
+PG_FUNCTION_INFO_V1(projector_tenant_id);
+
+static PjUserCode *running = NULL;
+
+/* Where the running code got into our own context, or invalid. */
+static SubTransactionId internal = InvalidSubTransactionId;
+
+/* The server has cancelled the query while a projection's code ran. */
+static bool cancelled = false;
+
+/* The owner of schema projector. */
+static Oid
+schema_owner(void)
+{
+	HeapTuple	tuple = SearchSysCache1(NAMESPACENAME,
+										CStringGetDatum("projector"));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_SCHEMA),
+				errmsg("schema \"projector\" does not exist"),
+				errhint("Run CREATE EXTENSION projector."));
+	owner = ((Form_pg_namespace) GETSTRUCT(tuple))->nspowner;
+	ReleaseSysCache(tuple);
+
+	return owner;
+}
+
+/*
+ * Start running our own SQL: become the owner of schema projector and connect
+ * to SPI.  Memory is allocated where the caller had it allocated.
+ */
+void
+pj_enter_internal(PjContext *saved)
+{
+	static const char path[] = "pg_catalog, pg_temp";
+	MemoryContext caller;
+
+	GetUserIdAndSecContext(&saved->userid, &saved->sec_context);
+	SetUserIdAndSecContext(schema_owner(),
+						   saved->sec_context | SECURITY_LOCAL_USERID_CHANGE);
+	saved->guc_level = NewGUCNestLevel();
+	if (strcmp(namespace_search_path, path) != 0)
+		pj_set_local("search_path", path);
+	saved->internal = internal;
+	internal = GetCurrentSubTransactionId();
+	caller = CurrentMemoryContext;
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	MemoryContextSwitchTo(caller);
+}
+
+void
+pj_leave_internal(PjContext *saved)
+{
+	SPI_finish();
+	internal = saved->internal;
+	AtEOXact_GUC(false, saved->guc_level);
+	SetUserIdAndSecContext(saved->userid, saved->sec_context);
+}
+
+/*
+ * Is it the server that cancels the query?  Only ProcessInterrupts() does
+ * that; a projection's code may raise the same SQLSTATE itself.
+ */
+bool
+pj_is_cancel(const ErrorData *error)
+{
+	return error->elevel >= ERROR &&
+		error->sqlerrcode == ERRCODE_QUERY_CANCELED && error->funcname &&
+		strcmp(error->funcname, "ProcessInterrupts") == 0;
+}
+
+/*
+ * Error context callback: note a cancel while it is being raised.  The code
+ * may catch it, and some languages raise it again as an error of their own.
+ */
+static void
+note_cancel(void *arg)
+{
+	MemoryContext caller;
+	ErrorData  *error;
+
+	if (geterrcode() != ERRCODE_QUERY_CANCELED)
+		return;
+	caller = MemoryContextSwitchTo(TopTransactionContext);
+	error = CopyErrorData();
+	cancelled = cancelled || pj_is_cancel(error);
+	FreeErrorData(error);
+	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * Has the query been cancelled while a projection's code ran, since
+ * pj_forget_cancel() was called?
+ */
+bool
+pj_was_cancelled(void)
+{
+	return cancelled;
+}
+
+void
+pj_forget_cancel(void)
+{
+	cancelled = false;
+}
+
+/*
+ * Code that catches a cancel cannot go on by that: call this when it has
+ * returned.
+ */
+void
+pj_raise_caught_cancel(void)
+{
+	if (cancelled && !pj_deadline_passed())
+		ereport(ERROR,
+				errcode(ERRCODE_QUERY_CANCELED),
+				errmsg("canceling statement due to user request"));
+}
+
+static void
+enter_user_code(const PjUserCode *code, PjContext *saved)
+{
+	GetUserIdAndSecContext(&saved->userid, &saved->sec_context);
+	SetUserIdAndSecContext(code->owner,
+						   saved->sec_context | SECURITY_LOCAL_USERID_CHANGE |
+						   SECURITY_RESTRICTED_OPERATION);
+	saved->guc_level = NewGUCNestLevel();
+	saved->internal = internal;
+}
+
+/*
+ * Set what the running code is to be run with.  A fold whose expressions depend
+ * on no setting, and whose table has no code of its own, need not pay for that.
+ */
+void
+pj_pin_user_code(void)
+{
+	if (running->pinned)
+		return;
+	running->pinned = true;
+	pj_pin_settings();
+	pj_settings_apply(running->settings);
+	if (strcmp(namespace_search_path, running->search_path) != 0)
+		pj_set_local("search_path", running->search_path);
+	pj_set_local("projector.tenant_id", running->tenant);
+}
+
+/*
+ * Run a piece of a projection's code.  Whatever settings it leaves behind are
+ * rolled back: user code does not outlive its call.
+ */
+void
+pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg)
+{
+	PjUserCode *outer = running;
+	List	   *hidden = pj_portals_hide();
+	PjContext	saved;
+	ErrorContextCallback callback = {error_context_stack, note_cancel, NULL};
+
+	enter_user_code(code, &saved);
+	error_context_stack = &callback;
+	PG_TRY();
+	{
+		if (outer == NULL)
+			cancelled = false;	/* an earlier call's */
+		running = code;
+		internal = InvalidSubTransactionId;
+		if (!code->lazy)
+			pj_pin_user_code();
+		body(arg);
+		pj_portals_drop_left();
+	}
+	PG_FINALLY();
+	{
+		pj_portals_show(hidden);
+		running = outer;
+		internal = saved.internal;
+		pj_deadline_disarm();
+	}
+	PG_END_TRY();
+	error_context_stack = callback.previous;
+
+	pj_raise_caught_cancel();
+	AtEOXact_GUC(false, saved.guc_level);
+	SetUserIdAndSecContext(saved.userid, saved.sec_context);
+}
+
+/*
+ * An event has been applied: the next one must find the settings as this one
+ * did.  Handlers have a nest level each; a fold or a statement is an expression
+ * of its events, and has no business changing settings.
+ */
+void
+pj_check_pinned(void)
+{
+	const char *name = running->pinned ?
+		pj_changed_setting(running->settings) : NULL;
+
+	if (name)
+		ereport(ERROR,
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("the code of projection \"%s\" changed setting \"%s\"",
+					   running->projection, name),
+				errdetail("The next event would be applied with it."),
+				errhint("Use SET in the definition of the function, or \"settings\" of the projection."));
+}
+
+/* See the install script. */
+Datum
+projector_is_replay(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(running != NULL && running->replay);
+}
+
+/*
+ * The tenant whose event is being applied.  A setting could be forged in a
+ * session that has not loaded this library; this cannot.
+ */
+Datum
+projector_tenant_id(PG_FUNCTION_ARGS)
+{
+	if (running == NULL || running->tenant[0] == '\0')
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(running->tenant));
+}
+
+/* The running code's next event is replayed, or not. */
+void
+pj_set_replay(bool replay)
+{
+	running->replay = replay;
+}
+
+/* The projection's code that is running, or NULL. */
+const PjUserCode *
+pj_user_code(void)
+{
+	return running;
+}
+
+/* Is it SQL of ours that runs, though a projection's code has called it? */
+static bool
+is_internal(void)
+{
+	return internal != InvalidSubTransactionId &&
+		SubTransactionIsActive(internal);
+}
+
+/* The projection's code if what is executed now is its own, or NULL. */
+const PjUserCode *
+pj_user_code_executing(void)
+{
+	return running == NULL || is_internal() ? NULL : running;
+}
+
+/* A projection's code may not call this function. */
+void
+pj_refuse_in_user_code(const char *function)
+{
+	if (running != NULL)
+		ereport(ERROR,
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("projection \"%s\" cannot call %s",
+					   running->projection, function),
+				errdetail("A projection's code must not run or change projections."));
+}
+
+/*
+ * Work that must see what others have just committed cannot be done with an
+ * old snapshot.
+ */
+void
+pj_require_read_committed(const char *function)
+{
+	if (IsolationUsesXactSnapshot())
+		ereport(ERROR,
+				errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+				errmsg("%s must run at isolation level READ COMMITTED",
+					   function),
+				errhint("Call it in a transaction of its own, or begin with BEGIN ISOLATION LEVEL READ COMMITTED."));
+}

@@ -1,0 +1,56 @@
+/*
+ * user_context.h
+ *	  As whom, and with which settings, code runs.
+ */
+#ifndef PJ_USER_CONTEXT_H
+#define PJ_USER_CONTEXT_H
+
+#include "base/compat.h"
+
+#include "sandbox/settings.h"
+
+typedef struct PjContext
+{
+	Oid			userid;
+	int			sec_context;
+	int			guc_level;
+	SubTransactionId internal;	/* see user_context.c */
+} PjContext;
+
+/* The projection whose code is running, and what it may do. */
+typedef struct PjUserCode
+{
+	const char *projection;
+	Oid			owner;
+	const char *search_path;
+	const PjSetting *settings;	/* its own, on top of the fixed ones; or NULL */
+	const char *tenant;
+	bool		lazy;			/* it asks for its settings when it needs them */
+	bool		pinned;			/* they have been set */
+	bool		may_append;
+	bool		replay;			/* the event is not just being appended */
+
+	/*
+	 * Raises an error if the code may not write a table, or the table is not
+	 * fit to be written.  NULL: it may not write anything.
+	 */
+	void		(*check_write) (const struct PjUserCode *code, Oid relid);
+	const void *definition;		/* whatever check_write needs */
+} PjUserCode;
+
+extern void pj_enter_internal(PjContext *saved);
+extern void pj_leave_internal(PjContext *saved);
+extern void pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg);
+extern void pj_pin_user_code(void);
+extern void pj_check_pinned(void);
+extern const PjUserCode *pj_user_code(void);
+extern const PjUserCode *pj_user_code_executing(void);
+extern bool pj_is_cancel(const ErrorData *error);
+extern bool pj_was_cancelled(void);
+extern void pj_forget_cancel(void);
+extern void pj_raise_caught_cancel(void);
+extern void pj_set_replay(bool replay);
+extern void pj_refuse_in_user_code(const char *function);
+extern void pj_require_read_committed(const char *function);
+
+#endif							/* PJ_USER_CONTEXT_H */

@@ -1,0 +1,111 @@
+/*
+ * alert.c
+ *	  Telling people that something needs them: a WARNING in the server's log
+ *	  and a notification on channel projector_alert.
+ *
+ * Workers do that, because nobody else sees what happens to them.  In a
+ * client's session the client sees it, and NOTIFY has no place in a
+ * transaction that appends: it serializes commits.
+ */
+#include "base/compat.h"
+
+#include "commands/async.h"
+#include "fmgr.h"
+#include "mb/pg_wchar.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/json.h"
+
+#include "ipc/shmem.h"
+#include "state/alert.h"
+
+#define CHANNEL				"projector_alert"
+
+/* A notification has at most 7999 bytes; JSON may sextuple a text's. */
+#define MAX_PAYLOAD			7999
+#define MAX_MESSAGE			500
+
+/* The queue is left to others when it is as full as that. */
+#define MAX_QUEUE_USAGE		0.5
+
+static void
+add_string(StringInfo json, const char *name, const char *value)
+{
+	appendStringInfo(json, "%s\"%s\": ", json->len > 1 ? ", " : "", name);
+	escape_json(json, value);
+}
+
+static void
+add_number(StringInfo json, const char *name, int64 value)
+{
+	appendStringInfo(json, ", \"%s\": %lld", name, (long long) value);
+}
+
+/* "brief" leaves out what may be long: log_seq identifies the event. */
+static char *
+alert_payload(const PjProjection *projection, const PjEvent *event,
+			  const char *what, int errors, const ErrorData *error, bool brief)
+{
+	StringInfoData json;
+	char	   *message = pstrdup(error->message ? error->message : "");
+
+	initStringInfo(&json);
+	appendStringInfoChar(&json, '{');
+	add_string(&json, "alert", what);
+	add_string(&json, "projection", projection->name);
+	add_number(&json, "log_seq", pj_event_log_seq(event));
+	add_number(&json, "sequence_number", pj_event_sequence(event));
+	add_number(&json, "error_count", errors);
+	add_string(&json, "error_code", unpack_sql_state(error->sqlerrcode));
+	if (!brief)
+	{
+		message[pg_mbcliplen(message, strlen(message), MAX_MESSAGE)] = '\0';
+		add_string(&json, "tenant_id",
+				   TextDatumGetCString(pj_event_tenant(event)));
+		add_string(&json, "aggregate_id",
+				   TextDatumGetCString(pj_event_aggregate(event)));
+		add_string(&json, "event_type",
+				   TextDatumGetCString(pj_event_type(event)));
+		add_string(&json, "error_message", message);
+	}
+	appendStringInfoChar(&json, '}');
+	return json.data;
+}
+
+static void
+notify(const char *payload)
+{
+	if (DatumGetFloat8(DirectFunctionCall1(pg_notification_queue_usage,
+										   (Datum) 0)) > MAX_QUEUE_USAGE)
+		ereport(LOG,
+				errmsg("no notification on channel \"%s\": the queue is filling up",
+					   CHANNEL));
+	else
+		Async_Notify(CHANNEL, payload);
+}
+
+/*
+ * An event is dead or has been passed over, or its aggregate has reached
+ * error_threshold.
+ */
+void
+pj_alert(const PjProjection *projection, const PjEvent *event,
+		 const char *what, int errors, const ErrorData *error)
+{
+	char	   *payload;
+
+	if (!pj_is_worker())
+		return;
+	ereport(WARNING,
+			errcode(error->sqlerrcode),
+			errmsg("projection \"%s\": event %lld of aggregate \"%s\" of tenant \"%s\": %s",
+				   projection->name, (long long) pj_event_sequence(event),
+				   TextDatumGetCString(pj_event_aggregate(event)),
+				   TextDatumGetCString(pj_event_tenant(event)), what),
+			errdetail("After %d errors: %s", errors,
+					  error->message ? error->message : ""));
+	payload = alert_payload(projection, event, what, errors, error, false);
+	if (strlen(payload) > MAX_PAYLOAD)
+		payload = alert_payload(projection, event, what, errors, error, true);
+	notify(payload);
+}

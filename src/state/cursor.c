@@ -1,0 +1,504 @@
+/*
+ * cursor.c
+ *	  How far a projection has read one tenant's log, and how it is run there.
+ *
+ * A cursor says: every event of the tenant up to last_log_seq is applied,
+ * skipped, filtered out or has an outbox row.  A pair that is "replaying" or
+ * "switching" has its log read up to the projection's handover; in all other
+ * states events come by themselves and the cursor follows.
+ */
+#include "base/compat.h"
+
+#include "access/xact.h"
+#include "utils/builtins.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+#include "base/fetch.h"
+#include "base/lock.h"
+#include "base/statement.h"
+#include "ipc/waiters.h"
+#include "state/cursor.h"
+
+/* The columns of table projection_cursors, in order. */
+enum
+{
+	Anum_projection_id = 1,
+	Anum_tenant_id,
+	Anum_last_log_seq,
+	Anum_state,
+	Anum_mode,
+	Anum_paused_by,
+	Anum_pause_reason,
+	Anum_run_id,
+	Anum_applied_count,
+	Anum_failed_count,
+	Anum_updated_at,
+	Anum_handover_log_seq
+};
+
+static PjTable cursors_table = {"projection_cursors", "projection_cursors_pkey"};
+
+static PjStatement insert_missing = {
+	.sql = "INSERT INTO projector.projection_cursors"
+	" (projection_id, tenant_id, state)"
+	" SELECT $1, t, $3 FROM unnest($2) t ON CONFLICT DO NOTHING",
+	.expect = SPI_OK_INSERT,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTARRAYOID, TEXTOID},
+};
+
+static PjStatement select_last = {
+	.sql = "SELECT coalesce(max(last_log_seq), 0)"
+	" FROM projector.projection_cursors",
+	.expect = SPI_OK_SELECT,
+};
+
+static PjStatement select_behind = {
+	.sql = "SELECT tenant_id FROM projector.projection_cursors"
+	" WHERE projection_id = $1 AND state IN ('replaying', 'switching')"
+	" ORDER BY tenant_id",
+	.expect = SPI_OK_SELECT,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
+/* The tenants $2, whose last events are $3, that have events up to $4 to read. */
+static PjStatement select_unread = {
+	.sql = "SELECT t.n FROM unnest($2, $3) WITH ORDINALITY"
+	" AS t (tenant_id, last, n)"
+	" LEFT JOIN LATERAL (SELECT last_log_seq, state"
+	" FROM projector.projection_cursors c"
+	" WHERE c.projection_id = $1 AND c.tenant_id = t.tenant_id LIMIT 1) c"
+	" ON true WHERE least(t.last, $4) > coalesce(c.last_log_seq, 0)"
+	" AND c.state IS DISTINCT FROM 'stopped'"
+	" ORDER BY t.tenant_id COLLATE \"C\"",
+	.expect = SPI_OK_SELECT,
+	.nargs = 4,
+	.argtypes = {INT4OID, TEXTARRAYOID, INT8ARRAYOID, INT8OID},
+};
+
+/*
+ * Likewise, but their events come by themselves: move their cursors.  $5 is
+ * the mode of those that have none of their own.  Whoever has locked a cursor
+ * moves it himself.
+ */
+static PjStatement follow = {
+	.sql = "UPDATE projector.projection_cursors SET last_log_seq = $4,"
+	" updated_at = now() WHERE ctid = ANY (ARRAY (SELECT c.ctid"
+	" FROM unnest($2, $3) AS t (tenant_id, last)"
+	" CROSS JOIN LATERAL (SELECT ctid FROM projector.projection_cursors c"
+	" WHERE c.projection_id = $1 AND c.tenant_id = t.tenant_id"
+	" AND c.state = 'live' AND c.last_log_seq < least(t.last, $4)"
+	" AND coalesce(c.mode, $5) NOT IN ('off', 'follow')"
+	" LIMIT 1 FOR UPDATE SKIP LOCKED) c))",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 5,
+	.argtypes = {INT4OID, TEXTARRAYOID, INT8ARRAYOID, INT8OID, TEXTOID},
+};
+
+/* The tenants whose cursors the statement above would move. */
+static PjStatement select_unfollowed = {
+	.sql = "SELECT t.tenant_id FROM unnest($2, $3) AS t (tenant_id, last)"
+	" CROSS JOIN LATERAL (SELECT FROM projector.projection_cursors c"
+	" WHERE c.projection_id = $1 AND c.tenant_id = t.tenant_id"
+	" AND c.state = 'live' AND c.last_log_seq < least(t.last, $4)"
+	" AND coalesce(c.mode, $5) NOT IN ('off', 'follow') LIMIT 1) c LIMIT $6",
+	.expect = SPI_OK_SELECT,
+	.nargs = 6,
+	.argtypes = {INT4OID, TEXTARRAYOID, INT8ARRAYOID, INT8OID, TEXTOID,
+	INT4OID},
+};
+
+/* Those of them that have no cursor yet. */
+static PjStatement select_new = {
+	.sql = "SELECT t FROM unnest($2) AS t"
+	" WHERE NOT EXISTS (SELECT FROM projector.projection_cursors c"
+	" WHERE c.projection_id = $1 AND c.tenant_id = t) LIMIT $3",
+	.expect = SPI_OK_SELECT,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTARRAYOID, INT4OID},
+};
+
+static PjStatement insert_live = {
+	.sql = "INSERT INTO projector.projection_cursors"
+	" (projection_id, tenant_id, last_log_seq) VALUES ($1, $2, $3)"
+	" ON CONFLICT DO NOTHING",
+	.expect = SPI_OK_INSERT,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, INT8OID},
+};
+
+static PjStatement save = {
+	.sql = "INSERT INTO projector.projection_cursors AS c"
+	" (projection_id, tenant_id, last_log_seq, state, applied_count,"
+	" failed_count, dead_count, batch_count, apply_time, last_applied_at)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,"
+	" CASE WHEN $5 > 0 THEN now() END)"
+	" ON CONFLICT (projection_id, tenant_id) DO UPDATE"
+	" SET last_log_seq = greatest(c.last_log_seq, excluded.last_log_seq),"
+	" state = excluded.state,"
+	" applied_count = c.applied_count + excluded.applied_count,"
+	" failed_count = c.failed_count + excluded.failed_count,"
+	" dead_count = c.dead_count + excluded.dead_count,"
+	" batch_count = c.batch_count + excluded.batch_count,"
+	" apply_time = c.apply_time + excluded.apply_time,"
+	" last_applied_at = coalesce(excluded.last_applied_at, c.last_applied_at),"
+	" handover_log_seq = CASE WHEN excluded.state <> 'live'"
+	" THEN c.handover_log_seq END, updated_at = now()",
+	.expect = SPI_OK_INSERT,
+	.nargs = 9,
+	.argtypes = {INT4OID, TEXTOID, INT8OID, TEXTOID, INT8OID, INT8OID, INT8OID,
+	INT8OID, INTERVALOID},
+};
+
+static PjStatement set_run = {
+	.sql = "INSERT INTO projector.projection_cursors"
+	" (projection_id, tenant_id, state, run_id) VALUES ($1, $2, $3, $4)"
+	" ON CONFLICT (projection_id, tenant_id) DO UPDATE"
+	" SET run_id = excluded.run_id, updated_at = now()",
+	.expect = SPI_OK_INSERT,
+	.nargs = 4,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID},
+};
+
+static PjStatement set_definition = {
+	.sql = "UPDATE projector.projection_cursors SET definition_hash = $3"
+	" WHERE projection_id = $1 AND tenant_id = $2",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, BYTEAOID},
+};
+
+static PjStatement forget_handover = {
+	.sql = "UPDATE projector.projection_cursors SET handover_log_seq = NULL"
+	" WHERE projection_id = $1 AND tenant_id = $2",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+static PjStatement restart = {
+	.sql = "UPDATE projector.projection_cursors SET last_log_seq = 0,"
+	" state = 'replaying', handover_log_seq = $3, updated_at = now()"
+	" WHERE projection_id = $1 AND tenant_id = $2",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, INT8OID},
+};
+
+static const char *const state_names[] = {
+	[PJ_LIVE] = "live",
+	[PJ_REPLAYING] = "replaying",
+	[PJ_SWITCHING] = "switching",
+	[PJ_STOPPED] = "stopped",
+	NULL
+};
+
+static PjState
+state_of(const char *name)
+{
+	const char *found = pj_choose(name, state_names, "state");
+
+	for (int state = PJ_LIVE; state <= PJ_STOPPED; state++)
+		if (state_names[state] == found)
+			return state;
+	pg_unreachable();
+}
+
+static void
+read_row(HeapTuple tuple, TupleDesc desc, PjPair *pair)
+{
+	Datum	   *columns;
+	bool	   *nulls;
+
+	pj_deform(tuple, desc, &columns, &nulls);
+	pair->last_log_seq = DatumGetInt64(columns[Anum_last_log_seq - 1]);
+	pair->state = state_of(TextDatumGetCString(columns[Anum_state - 1]));
+	if (!nulls[Anum_mode - 1])
+		pair->mode = pj_mode(TextDatumGetCString(columns[Anum_mode - 1]));
+	if (!nulls[Anum_paused_by - 1])
+		pair->paused = true;
+	if (!nulls[Anum_run_id - 1])
+		pair->run_id = DatumGetInt64(columns[Anum_run_id - 1]);
+	if (!nulls[Anum_handover_log_seq - 1])
+	{
+		int64		own = DatumGetInt64(columns[Anum_handover_log_seq - 1]);
+
+		pair->own_handover = own > pair->handover;
+		pair->handover = Max(pair->handover, own);
+	}
+}
+
+/*
+ * The state of a tenant that has no cursor when the log is to be read.  If the
+ * projection has been handed over before, the tenant had no events then, and
+ * none of those it has now have been applied.
+ */
+static PjState
+state_of_new(const PjProjection *projection)
+{
+	return projection->started ? PJ_SWITCHING : PJ_REPLAYING;
+}
+
+/*
+ * Find out how a projection is run for a tenant, as things are now.  Who
+ * relies on the answer holds the pair's lock.
+ */
+void
+pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
+{
+	Snapshot	snapshot;
+	ScanKeyData keys[2];
+	PjFetch		fetch;
+	HeapTuple	tuple;
+
+	CommandCounterIncrement();
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	pair->projection = projection;
+	pair->tenant = tenant;
+	pair->mode = projection->mode;
+	pair->paused = projection->paused;
+	pair->run_id = 0;
+	pair->last_log_seq = 0;
+	pair->handover = projection->handover_log_seq;
+	pair->own_handover = false;
+	pair->state = projection->handed_over ? PJ_LIVE :
+		state_of_new(projection);
+
+	pj_key_int4(&keys[0], 1, projection->id);
+	pj_key_text(&keys[1], 2, tenant);
+	pj_fetch_begin(&fetch, &cursors_table, snapshot, 2, keys);
+	tuple = pj_fetch_next(&fetch, ForwardScanDirection);
+	pair->exists = HeapTupleIsValid(tuple);
+	if (pair->exists)
+		read_row(tuple, RelationGetDescr(fetch.heap), pair);
+	pj_fetch_end(&fetch);
+	UnregisterSnapshot(snapshot);
+}
+
+/* Make the cursors of all tenants in the log that have none. */
+void
+pj_cursors_start(const PjProjection *projection)
+{
+	PjTenants	all;
+	Datum		values[3] = {Int32GetDatum(projection->id)};
+
+	pj_source_tenants(&all);
+	values[1] = pj_text_array(all.tenants, all.count);
+	values[2] = CStringGetTextDatum(state_names[state_of_new(projection)]);
+	pj_execute(&insert_missing, values, NULL);
+}
+
+/* The last position that any cursor has come to: readers have passed it. */
+int64
+pj_cursors_last(void)
+{
+	bool		isnull;
+
+	pj_execute(&select_last, NULL, NULL);
+	return DatumGetInt64(pj_result(0, 1, &isnull));
+}
+
+/* The tenants whose log is to be read up to the handover. */
+int
+pj_cursors_behind(const PjProjection *projection, Datum **tenants)
+{
+	Datum		values[1] = {Int32GetDatum(projection->id)};
+
+	pj_execute(&select_behind, values, NULL);
+	return pj_result_texts(tenants);
+}
+
+/*
+ * Those of the tenants whose log has something to read between their cursor
+ * and the tail, in bytewise order.
+ */
+int
+pj_cursors_unread(const PjProjection *projection, PjTenants *all, int64 tail,
+				  Datum **tenants)
+{
+	Datum		values[4] = {Int32GetDatum(projection->id),
+		pj_text_array(all->tenants, all->count),
+	pj_int8_array(all->last, all->count), Int64GetDatum(tail)};
+	int			n = pj_execute(&select_unread, values, NULL);
+
+	*tenants = palloc(sizeof(Datum) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		bool		isnull;
+		int			which = DatumGetInt64(pj_result(i, 1, &isnull)) - 1;
+
+		all->unread[which] = true;
+		(*tenants)[i] = all->tenants[which];
+	}
+	return n;
+}
+
+/*
+ * Make cursors for tenants that have none.  Whoever has a pair's driver lock
+ * makes its cursor himself, and is not waited for.
+ */
+static void
+start_following(const PjProjection *projection, const PjTenants *all,
+				int64 tail, int *room)
+{
+	Datum		values[3] = {Int32GetDatum(projection->id),
+		pj_text_array(all->tenants, all->count),
+	Int32GetDatum(*room)};
+	Datum	   *tenants;
+	int			n;
+
+	pj_execute(&select_new, values, NULL);
+	n = pj_result_texts(&tenants);
+	for (int i = 0; i < n; i++)
+	{
+		if (!pj_lock_driver(projection->id, tenants[i], false))
+			continue;
+		(*room)--;
+		values[1] = tenants[i];
+		values[2] = Int64GetDatum(tail);
+		pj_execute(&insert_live, values, NULL);
+	}
+}
+
+/*
+ * Let the cursors of those whose events come by themselves follow the tail.
+ * The caller has the projection's lock, and the projection is handed over.
+ * *room says how many of those who have no cursor get one, and is counted
+ * down: each takes a lock, so the transaction should end soon.
+ */
+void
+pj_cursors_follow(const PjProjection *projection, const PjTenants *all,
+				  int64 tail, int *room)
+{
+	Datum		values[5] = {Int32GetDatum(projection->id),
+		pj_text_array(all->tenants, all->count),
+		pj_int8_array(all->last, all->count), Int64GetDatum(tail),
+	CStringGetTextDatum(pj_mode_names[projection->mode])};
+
+	pj_execute(&follow, values, NULL);
+	if (*room > 0 && pj_mode_queues(projection->mode) && tail > 0)
+		start_following(projection, all, tail, room);
+}
+
+/*
+ * The same in a transaction that may stay open: only for pairs whose driver
+ * lock can be had, so that nobody waits for the cursors' rows.  *room says how
+ * many, and is counted down.
+ */
+void
+pj_cursors_follow_some(const PjProjection *projection, const PjTenants *all,
+					   int64 tail, int *room)
+{
+	Datum		values[6] = {Int32GetDatum(projection->id),
+		pj_text_array(all->tenants, all->count),
+		pj_int8_array(all->last, all->count), Int64GetDatum(tail),
+		CStringGetTextDatum(pj_mode_names[projection->mode]),
+	Int32GetDatum(*room)};
+	Datum	   *tenants;
+	int64	   *last;
+	int			locked = 0;
+	int			n;
+
+	pj_execute(&select_unfollowed, values, NULL);
+	n = pj_result_texts(&tenants);
+	last = palloc(sizeof(int64) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		if (!pj_lock_driver(projection->id, tenants[i], false))
+			continue;
+		last[locked] = tail;
+		tenants[locked++] = tenants[i];
+	}
+	*room -= locked;
+	values[1] = pj_text_array(tenants, locked);
+	values[2] = pj_int8_array(last, locked);
+	pj_execute(&follow, values, NULL);
+}
+
+/*
+ * Whoever writes a pair's cursor has its driver lock, or the projection's
+ * exclusively: so nobody ever waits for the row (see "Locks" in README.md).
+ */
+static void
+assert_locked(const PjPair *pair)
+{
+	Assert(pj_driver_is_locked(pair->projection->base_id, pair->tenant));
+}
+
+/*
+ * Note that a run is at work on a pair, or, if run_id is 0, no longer is.  The
+ * caller has the pair's driver lock.
+ */
+void
+pj_cursor_set_run(const PjPair *pair, int64 run_id)
+{
+	Datum		values[4] = {Int32GetDatum(pair->projection->id), pair->tenant,
+	CStringGetTextDatum(state_names[pair->state]), Int64GetDatum(run_id)};
+
+	assert_locked(pair);
+	pj_execute(&set_run, values, run_id ? NULL : "   n");
+	pj_waiters_tell(pair->projection->id, pair->tenant);
+}
+
+/* Note with which definition the read model has been rebuilt. */
+void
+pj_cursor_set_definition(const PjPair *pair, const bytea *hash)
+{
+	Datum		values[3] = {Int32GetDatum(pair->projection->id), pair->tenant,
+	PointerGetDatum(hash)};
+
+	assert_locked(pair);
+	pj_execute(&set_definition, values, hash ? NULL : "  n");
+}
+
+/* What "handover" of pj_cursor_restart() asks for has been read. */
+void
+pj_cursor_forget_handover(PjPair *pair)
+{
+	Datum		values[2] = {Int32GetDatum(pair->projection->id), pair->tenant};
+
+	assert_locked(pair);
+	pj_execute(&forget_handover, values, NULL);
+	pair->handover = pair->projection->handover_log_seq;
+	pair->own_handover = false;
+}
+
+/*
+ * All that was applied has been undone: the log is to be read from its start
+ * up to "handover".  The caller has the pair's driver lock, and it has a row.
+ */
+void
+pj_cursor_restart(PjPair *pair, int64 handover)
+{
+	Datum		values[3] = {Int32GetDatum(pair->projection->id), pair->tenant,
+	Int64GetDatum(handover)};
+
+	assert_locked(pair);
+	pj_execute(&restart, values, NULL);
+	pair->last_log_seq = 0;
+	pair->state = PJ_REPLAYING;
+	pair->handover = Max(pair->handover, handover);
+}
+
+/*
+ * Write back a pair's cursor and state, and count what was done.  The caller
+ * has the pair's driver lock.
+ */
+void
+pj_cursor_save(const PjPair *pair, const PjCounts *counts)
+{
+	Interval	time = {.time = counts->us};
+	Datum		values[9] = {Int32GetDatum(pair->projection->id), pair->tenant,
+		Int64GetDatum(pair->last_log_seq),
+		CStringGetTextDatum(state_names[pair->state]),
+		Int64GetDatum(counts->applied), Int64GetDatum(counts->failed),
+		Int64GetDatum(counts->dead), Int64GetDatum(counts->batches),
+	IntervalPGetDatum(&time)};
+
+	assert_locked(pair);
+	pj_execute(&save, values, NULL);
+	pj_waiters_tell(pair->projection->id, pair->tenant);
+}

@@ -1,0 +1,409 @@
+/*
+ * digest.c
+ *	  Row hashes, and their sum over a read model.
+ *
+ * The digest of a tenant's rows is the sum, modulo 2^128, of a hash of each
+ * row.  It does not depend on the order in which rows came about, and changes
+ * with a row by the difference of two hashes, so that keeping it up to date
+ * costs per changed row and not per table.
+ *
+ * A row's hash is that of its columns' text, as their types write it under
+ * settings that are always the same, so that it does not depend on who asks.
+ * Columns named in option "digest_ignore" do not count.
+ */
+#include "base/compat.h"
+
+#include "access/htup_details.h"
+#include "access/transam.h"
+#include "catalog/pg_enum.h"
+#include "catalog/pg_type.h"
+#include "common/hashfn.h"
+#include "utils/builtins.h"
+#include "utils/catcache.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+
+#include "base/lock.h"
+#include "base/statement.h"
+#include "state/digest.h"
+
+PG_FUNCTION_INFO_V1(projector_digest_add);
+
+/* The same projection's digest, changed; or the change alone, if it is new. */
+static PjStatement change = {
+	.sql = "INSERT INTO projector.projection_digests AS d"
+	" (projection_id, tenant_id, digest, row_count, last_log_seq, layout)"
+	" VALUES ($1, $2, $3, $4, $5, $6)"
+	" ON CONFLICT (projection_id, tenant_id) DO UPDATE"
+	" SET digest = projector.digest_add(d.digest, excluded.digest),"
+	" row_count = d.row_count + excluded.row_count,"
+	" last_log_seq = greatest(d.last_log_seq, excluded.last_log_seq),"
+	" refreshed_at = now() WHERE d.layout = excluded.layout",
+	.expect = SPI_OK_INSERT,
+	.nargs = 6,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID, INT8OID, INT8OID},
+};
+
+static PjStatement set = {
+	.sql = "INSERT INTO projector.projection_digests AS d"
+	" (projection_id, tenant_id, digest, row_count, last_log_seq, layout)"
+	" VALUES ($1, $2, $3, $4, $5, $6)"
+	" ON CONFLICT (projection_id, tenant_id) DO UPDATE"
+	" SET digest = excluded.digest, row_count = excluded.row_count,"
+	" last_log_seq = excluded.last_log_seq, layout = excluded.layout,"
+	" refreshed_at = now()",
+	.expect = SPI_OK_INSERT,
+	.nargs = 6,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID, INT8OID, INT8OID},
+};
+
+/* What appends have noted goes too. */
+static PjStatement forget = {
+	.sql = "WITH noted AS (UPDATE projector.projection_deltas"
+	" SET digest = NULL, row_count = 0"
+	" WHERE projection_id = $1 AND tenant_id = $2 AND digest IS NOT NULL)"
+	" DELETE FROM projector.projection_digests"
+	" WHERE projection_id = $1 AND tenant_id = $2",
+	.expect = SPI_OK_DELETE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+static PjStatement forget_noted = {
+	.sql = "UPDATE projector.projection_deltas SET digest = NULL,"
+	" row_count = 0 WHERE projection_id = $1 AND digest IS NOT NULL",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
+static PjStatement forget_all = {
+	.sql = "DELETE FROM projector.projection_digests WHERE projection_id = $1",
+	.expect = SPI_OK_DELETE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
+/* ---- sums ---- */
+
+void
+pj_digest_add(PjDigest *digest, const PjDigest *more)
+{
+	uint64		low = digest->low + more->low;
+
+	digest->high += more->high + (low < more->low);
+	digest->low = low;
+	digest->rows += more->rows;
+	digest->layout = more->layout ? more->layout : digest->layout;
+}
+
+void
+pj_digest_subtract(PjDigest *digest, const PjDigest *less)
+{
+	digest->high -= less->high + (digest->low < less->low);
+	digest->low -= less->low;
+	digest->rows -= less->rows;
+	digest->layout = less->layout ? less->layout : digest->layout;
+}
+
+bool
+pj_digest_is_zero(const PjDigest *digest)
+{
+	return digest->high == 0 && digest->low == 0 && digest->rows == 0;
+}
+
+/* 32 hexadecimal digits. */
+char *
+pj_digest_text(const PjDigest *digest)
+{
+	return psprintf("%016llx%016llx", (unsigned long long) digest->high,
+					(unsigned long long) digest->low);
+}
+
+static void
+read_digest(text *value, PjDigest *digest)
+{
+	unsigned long long high,
+				low;
+	char	   *str = text_to_cstring(value);
+
+	if (strlen(str) != 32 || sscanf(str, "%16llx%16llx", &high, &low) != 2)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				errmsg("invalid digest \"%s\"", str));
+	digest->high = high;
+	digest->low = low;
+	digest->rows = digest->layout = 0;
+}
+
+/* See the install script. */
+Datum
+projector_digest_add(PG_FUNCTION_ARGS)
+{
+	PjDigest	a,
+				b;
+
+	read_digest(PG_GETARG_TEXT_PP(0), &a);
+	read_digest(PG_GETARG_TEXT_PP(1), &b);
+	pj_digest_add(&a, &b);
+	PG_RETURN_TEXT_P(cstring_to_text(pj_digest_text(&a)));
+}
+
+/* ---- hashing ---- */
+
+/* Is it certain that values of this type are always written alike? */
+static bool
+is_always_alike(Oid type)
+{
+	switch (type)
+	{
+		case BOOLOID:
+		case INT2OID:
+		case INT4OID:
+		case INT8OID:
+		case NUMERICOID:
+		case TEXTOID:
+		case VARCHAROID:
+		case BPCHAROID:
+		case UUIDOID:
+		case JSONOID:
+		case JSONBOID:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* Does a column not count? */
+bool
+pj_digest_ignores(const PjProjection *projection, const char *column)
+{
+	for (int i = 0; projection->options.digest_ignore[i]; i++)
+		if (strcmp(projection->options.digest_ignore[i], column) == 0)
+			return true;
+	return false;
+}
+
+static int64 add_column(int64 layout, Form_pg_attribute attribute);
+
+/* So does a change of a composite type. */
+static int64
+add_attributes(int64 layout, Oid type)
+{
+	TupleDesc	desc = lookup_rowtype_tupdesc(type, -1);
+
+	for (int i = 0; i < desc->natts; i++)
+		if (!TupleDescAttr(desc, i)->attisdropped)
+			layout = add_column(layout, TupleDescAttr(desc, i));
+	ReleaseTupleDesc(desc);
+	return layout;
+}
+
+/* Renaming a label changes what rows that have it are written like. */
+static int64
+add_labels(int64 layout, Oid type)
+{
+	CatCList   *labels;
+
+	type = getBaseType(type);
+	if (OidIsValid(get_element_type(type)))
+		type = getBaseType(get_element_type(type));
+	if (get_typtype(type) == TYPTYPE_COMPOSITE)
+		return add_attributes(layout, type);
+	if (get_typtype(type) != TYPTYPE_ENUM)
+		return layout;
+	labels = SearchSysCacheList1(ENUMTYPOIDNAME, ObjectIdGetDatum(type));
+	for (int i = 0; i < labels->n_members; i++)
+	{
+		Form_pg_enum label = (Form_pg_enum) GETSTRUCT(&labels->members[i]->tuple);
+
+		/* in no order in particular */
+		layout += hash_bytes_extended((unsigned char *) NameStr(label->enumlabel),
+									  strlen(NameStr(label->enumlabel)),
+									  label->oid);
+	}
+	ReleaseCatCacheList(labels);
+	return layout;
+}
+
+/*
+ * Add a column to a layout: a number that changes if rows may be written in
+ * another way than before, because the table is another one, or a column has
+ * come, gone, or another type.
+ */
+static int64
+add_column(int64 layout, Form_pg_attribute attribute)
+{
+	const char *name = NameStr(attribute->attname);
+	int32		type[4] = {attribute->atttypid, attribute->atttypmod,
+	attribute->attcollation, attribute->attnum};
+	uint64		seed = hash_bytes_extended((unsigned char *) type,
+										   sizeof(type), 0);
+
+	layout = hash_combine64(layout,
+							hash_bytes_extended((unsigned char *) name,
+												strlen(name), seed));
+	return attribute->atttypid >= FirstNormalObjectId ?
+		add_labels(layout, attribute->atttypid) : layout;
+}
+
+/*
+ * Get ready to hash rows of a projection's target, counted from 0.  The caller is
+ * the projection's owner in the sandbox: types' output functions are run.  Until
+ * pj_hasher_end() no other code should run: settings may have been changed.
+ */
+void
+pj_hasher_begin(PjHasher *hasher, Relation rel,
+				const PjProjection *projection, int target)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	bool		alike = true;
+
+	memset(hasher, 0, sizeof(*hasher));
+	hasher->natts = desc->natts;
+	hasher->seed = target;
+	hasher->outputs = palloc0(sizeof(FmgrInfo) * Max(desc->natts, 1));
+	hasher->layout = RelationGetRelid(rel);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+		Oid			output;
+		bool		varlena;
+
+		if (attribute->attisdropped ||
+			pj_digest_ignores(projection, NameStr(attribute->attname)))
+			continue;
+		getTypeOutputInfo(attribute->atttypid, &output, &varlena);
+		fmgr_info(output, &hasher->outputs[i]);
+		hasher->layout = add_column(hasher->layout, attribute);
+		alike = alike && is_always_alike(attribute->atttypid);
+	}
+	hasher->layout |= 1;		/* it is never 0 */
+	hasher->context = AllocSetContextCreate(CurrentMemoryContext,
+											"projector row hash",
+											ALLOCSET_DEFAULT_SIZES);
+	if (alike)
+		return;
+	hasher->pinned = true;
+	hasher->guc_level = NewGUCNestLevel();
+	pj_pin_settings();
+}
+
+/* Add a column's text, or NULL, to a row's hash. */
+static void
+hash_column(PjDigest *hash, uint64 seed, const char *str)
+{
+	Size		length = str ? strlen(str) : 0;
+	const unsigned char *bytes = (const unsigned char *) (str ? str : "");
+
+	hash->high = hash_combine64(hash->high,
+								hash_bytes_extended(bytes, length, seed));
+	hash->low = hash_combine64(hash->low,
+							   hash_bytes_extended(bytes, length, ~seed));
+	hash->low += str ? length + 1 : 0;
+}
+
+/*
+ * The hash of a row, as a sum of one.  Values are detoasted and written in
+ * memory that is free again afterwards.
+ */
+void
+pj_hasher_row(PjHasher *hasher, const Datum *values, const bool *nulls,
+			  PjDigest *hash)
+{
+	MemoryContext caller = MemoryContextSwitchTo(hasher->context);
+
+	hash->high = hash->low = hasher->seed;
+	for (int i = 0; i < hasher->natts; i++)
+	{
+		if (!OidIsValid(hasher->outputs[i].fn_oid))
+			continue;
+		hash_column(hash, hasher->seed, nulls[i] ? NULL :
+					OutputFunctionCall(&hasher->outputs[i], values[i]));
+	}
+	hash->rows = 1;
+	hash->layout = hasher->layout;
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(hasher->context);
+}
+
+void
+pj_hasher_end(PjHasher *hasher)
+{
+	if (hasher->pinned)
+		AtEOXact_GUC(false, hasher->guc_level);
+	MemoryContextDelete(hasher->context);
+	pfree(hasher->outputs);
+}
+
+/* ---- what is kept ---- */
+
+/* Is the projection's digest kept up to date with every batch? */
+bool
+pj_digest_is_kept(const PjProjection *projection)
+{
+	return projection->options.digest && pj_is_fold(projection->kind);
+}
+
+/* As for cursors; what is built aside has a number that nobody else uses. */
+static void
+assert_locked(int32 projection_id, Datum tenant)
+{
+	Assert(projection_id < 0 || pj_driver_is_locked(projection_id, tenant));
+}
+
+static uint64
+store(PjStatement *stmt, int32 projection_id, Datum tenant,
+	  const PjDigest *digest, int64 log_seq)
+{
+	Datum		values[6] = {Int32GetDatum(projection_id), tenant,
+		CStringGetTextDatum(pj_digest_text(digest)),
+		Int64GetDatum(digest->rows), Int64GetDatum(log_seq),
+	Int64GetDatum(digest->layout)};
+
+	return pj_execute(stmt, values, NULL);
+}
+
+/*
+ * A batch up to some position has changed the read model.  Returns false if the
+ * table's columns have changed since: the digest must be found anew.
+ */
+bool
+pj_digest_change(int32 projection_id, Datum tenant, const PjDigest *by,
+				 int64 log_seq)
+{
+	assert_locked(projection_id, tenant);
+	return store(&change, projection_id, tenant, by, log_seq) == 1;
+}
+
+/* The digest is known from the read model itself. */
+void
+pj_digest_set(int32 projection_id, Datum tenant, const PjDigest *digest,
+			  int64 log_seq)
+{
+	(void) store(&set, projection_id, tenant, digest, log_seq);
+}
+
+/* The read model has been emptied. */
+void
+pj_digest_forget(int32 projection_id, Datum tenant)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id), tenant};
+
+	assert_locked(projection_id, tenant);
+	pj_execute(&forget, values, NULL);
+}
+
+/* Rows of all tenants are to be hashed in another way. */
+void
+pj_digests_forget(int32 projection_id)
+{
+	Datum		values[1] = {Int32GetDatum(projection_id)};
+
+	pj_execute(&forget_noted, values, NULL);
+	pj_execute(&forget_all, values, NULL);
+}

@@ -1,0 +1,58 @@
+/*
+ * digest.h
+ *	  Row hashes, and their sum over a read model.
+ */
+#ifndef PJ_DIGEST_H
+#define PJ_DIGEST_H
+
+#include "base/compat.h"
+#include "fmgr.h"
+#include "utils/relcache.h"
+
+#include "registry/projection.h"
+
+/* A sum of row hashes, modulo 2^128, and how many rows it is of. */
+typedef struct PjDigest
+{
+	uint64		high;
+	uint64		low;
+	int64		rows;
+	int64		layout;			/* of the rows; 0 if there are none */
+} PjDigest;
+
+/* How rows of a table are hashed. */
+typedef struct PjHasher
+{
+	int			natts;
+	FmgrInfo   *outputs;		/* of the columns; fn_oid is invalid if a
+								 * column does not count */
+	uint64		seed;			/* tells the projection's tables apart */
+	int64		layout;			/* which columns of which types there are, in
+								 * which table */
+	MemoryContext context;		/* of one row's text */
+	bool		pinned;			/* settings have been pinned, at this level */
+	int			guc_level;
+} PjHasher;
+
+extern bool pj_digest_ignores(const PjProjection *projection,
+							  const char *column);
+extern void pj_hasher_begin(PjHasher *hasher, Relation rel,
+							const PjProjection *projection, int target);
+extern void pj_hasher_row(PjHasher *hasher, const Datum *values,
+						  const bool *nulls, PjDigest *hash);
+extern void pj_hasher_end(PjHasher *hasher);
+
+extern void pj_digest_add(PjDigest *digest, const PjDigest *more);
+extern void pj_digest_subtract(PjDigest *digest, const PjDigest *less);
+extern bool pj_digest_is_zero(const PjDigest *digest);
+extern char *pj_digest_text(const PjDigest *digest);
+
+extern bool pj_digest_is_kept(const PjProjection *projection);
+extern bool pj_digest_change(int32 projection_id, Datum tenant,
+							 const PjDigest *change, int64 log_seq);
+extern void pj_digest_set(int32 projection_id, Datum tenant,
+						  const PjDigest *digest, int64 log_seq);
+extern void pj_digest_forget(int32 projection_id, Datum tenant);
+extern void pj_digests_forget(int32 projection_id);
+
+#endif							/* PJ_DIGEST_H */

@@ -1,0 +1,347 @@
+/*
+ * offset.c
+ *	  The last event a projection applied for each aggregate.
+ *
+ * The offset decides: an event at or below it has been applied, one above it
+ * has not.  It moves from a known value to the next by an update of the very
+ * row version that said so, so that of two who apply the same event one finds
+ * that version outdated, and goes back.
+ *
+ * Every applied event reads and writes one of these rows, and an inline append
+ * does it for a single event: rows are updated in place, without SPI, which
+ * would cost as much as the handler itself.
+ */
+#include "base/compat.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "executor/executor.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+
+#include "base/fetch.h"
+#include "base/statement.h"
+#include "state/offset.h"
+
+/* The columns of table projection_offsets, in order. */
+enum
+{
+	Anum_projection_id = 1,
+	Anum_tenant_id,
+	Anum_aggregate_id,
+	Anum_last_sequence_number,
+	Anum_last_event_id,
+	Anum_error_count,
+	Anum_last_error,
+	Anum_updated_at
+};
+
+static PjTable offsets_table = {"projection_offsets", "projection_offsets_pkey"};
+
+static PjStatement insert_new = {
+	.sql = "INSERT INTO projector.projection_offsets (projection_id,"
+	" tenant_id, aggregate_id, last_sequence_number, last_event_id)"
+	" SELECT $1, $2, m.* FROM unnest($3, $4, $5) AS m"
+	" ON CONFLICT DO NOTHING",
+	.expect = SPI_OK_INSERT,
+	.nargs = 5,
+	.argtypes = {INT4OID, TEXTOID, TEXTARRAYOID, INT8ARRAYOID, UUIDARRAYOID},
+};
+
+static PjStatement insert_new_one = {
+	.sql = "INSERT INTO projector.projection_offsets (projection_id,"
+	" tenant_id, aggregate_id, last_sequence_number, last_event_id)"
+	" VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+	.expect = SPI_OK_INSERT,
+	.nargs = 5,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID, UUIDOID},
+};
+
+/*
+ * Not by INSERT ... ON CONFLICT DO UPDATE, which locks a row before it updates
+ * it: where the attempt that was rolled back had updated the same row, that is
+ * more than an assertion of PostgreSQL's heap_update() allows.
+ */
+static PjStatement count_error = {
+	.sql = "UPDATE projector.projection_offsets"
+	" SET error_count = error_count + 1, last_error = $4, updated_at = now()"
+	" WHERE projection_id = $1 AND tenant_id = $2 AND aggregate_id = $3"
+	" RETURNING error_count",
+	.expect = SPI_OK_UPDATE_RETURNING,
+	.nargs = 4,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, TEXTOID},
+};
+
+static PjStatement insert_error = {
+	.sql = "INSERT INTO projector.projection_offsets (projection_id,"
+	" tenant_id, aggregate_id, last_sequence_number, error_count, last_error)"
+	" VALUES ($1, $2, $3, 0, 1, $4) ON CONFLICT DO NOTHING",
+	.expect = SPI_OK_INSERT,
+	.nargs = 4,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, TEXTOID},
+};
+
+#define RESET \
+	"UPDATE projector.projection_offsets" \
+	" SET last_sequence_number = 0, last_event_id = NULL, updated_at = now()" \
+	" WHERE projection_id = $1"
+
+static PjStatement reset_all = {
+	.sql = RESET,
+	.expect = SPI_OK_UPDATE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
+static PjStatement reset_tenant = {
+	.sql = RESET " AND tenant_id = $2",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+static PjStatement reset_aggregate = {
+	.sql = RESET " AND tenant_id = $2 AND aggregate_id = $3",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID},
+};
+
+static PjStatement delete_tenant = {
+	.sql = "DELETE FROM projector.projection_offsets"
+	" WHERE projection_id = $1 AND tenant_id = $2",
+	.expect = SPI_OK_DELETE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+static PjStatement delete_aggregate = {
+	.sql = "DELETE FROM projector.projection_offsets"
+	" WHERE projection_id = $1 AND tenant_id = $2 AND aggregate_id = $3",
+	.expect = SPI_OK_DELETE,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID},
+};
+
+/*
+ * An offset as it is now.  If a transaction that is still open has changed
+ * it, the offset is busy, and nothing else is known of it.
+ */
+static void
+read_offset(PjFetch *fetch, const SnapshotData *dirty, PjOffset *offset)
+{
+	HeapTuple	tuple = pj_fetch_next(fetch, ForwardScanDirection);
+	bool		isnull;
+
+	offset->busy = HeapTupleIsValid(tuple) &&
+		(TransactionIdIsValid(dirty->xmin) ||
+		 TransactionIdIsValid(dirty->xmax));
+	offset->exists = HeapTupleIsValid(tuple) && !offset->busy;
+	offset->row = NULL;
+	offset->last = 0;
+	if (offset->exists)
+	{
+		offset->row = heap_copytuple(tuple);
+		offset->last =
+			DatumGetInt64(heap_getattr(tuple, Anum_last_sequence_number,
+									   RelationGetDescr(fetch->heap),
+									   &isnull));
+	}
+}
+
+/* Look up offsets.  The caller has set the aggregates. */
+void
+pj_offsets_load(int32 projection_id, Datum tenant, PjOffset *offsets, int n)
+{
+	SnapshotData dirty;
+	ScanKeyData keys[3];
+	PjFetch		fetch;
+
+	InitDirtySnapshot(dirty);
+	pj_key_int4(&keys[0], 1, projection_id);
+	pj_key_text(&keys[1], 2, tenant);
+	for (int i = 0; i < n; i++)
+	{
+		pj_key_text(&keys[2], 3, offsets[i].aggregate);
+		if (i == 0)
+			pj_fetch_begin(&fetch, &offsets_table, &dirty, 3, keys);
+		else
+			pj_fetch_again(&fetch, 3, keys);
+		read_offset(&fetch, &dirty, &offsets[i]);
+	}
+	if (n > 0)
+		pj_fetch_end(&fetch);
+}
+
+/* The new version of a row. */
+static HeapTuple
+moved_row(TupleDesc desc, const PjOffsetMove *move, HeapTuple row)
+{
+	int			columns[] = {Anum_last_sequence_number, Anum_last_event_id,
+	Anum_error_count, Anum_last_error, Anum_updated_at};
+	Datum		values[] = {Int64GetDatum(move->to), move->event_id,
+		Int32GetDatum(0), (Datum) 0,
+	TimestampTzGetDatum(GetCurrentTransactionStartTimestamp())};
+	bool		nulls[] = {false, false, false, true, false};
+
+	return heap_modify_tuple_by_cols(row, desc, lengthof(columns), columns,
+									 values, nulls);
+}
+
+/* Add a row version to the indexes, if it did not fit beside the old one. */
+static void
+insert_index_entries(Relation heap, TupleTableSlot *slot)
+{
+	EState	   *estate = CreateExecutorState();
+	ResultRelInfo *info = makeNode(ResultRelInfo);
+
+	InitResultRelInfo(info, heap, 1, NULL, 0);
+	ExecOpenIndices(info, false);
+	ExecInsertIndexTuples(info, slot, estate, false, false, NULL, NIL);
+	ExecCloseIndices(info);
+	FreeExecutorState(estate);
+}
+
+/*
+ * Move an offset that has a row.  Returns false if it is outdated.  The
+ * active snapshot is older than our look at the row, and keeps its place from
+ * being used for another.
+ */
+static bool
+update_row(Relation heap, const PjOffsetMove *move, HeapTuple row)
+{
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(heap),
+													&TTSOpsHeapTuple);
+	TM_FailureData failure;
+	LockTupleMode lockmode;
+	bool		update_indexes;
+	TM_Result	result;
+
+	Assert(ActiveSnapshotSet());
+	ExecStoreHeapTuple(moved_row(RelationGetDescr(heap), move, row), slot,
+					   true);
+	result = table_tuple_update(heap, &row->t_self, slot,
+								GetCurrentCommandId(true), InvalidSnapshot,
+								InvalidSnapshot, true, &failure, &lockmode,
+								&update_indexes);
+	if (result == TM_Ok && update_indexes)
+		insert_index_entries(heap, slot);
+	ExecDropSingleTupleTableSlot(slot);
+	return result == TM_Ok;
+}
+
+static bool
+update_rows(int32 projection_id, Datum tenant, const PjOffsetMove *moves,
+			int n)
+{
+	Relation	heap = table_open(pj_relid(&offsets_table), RowExclusiveLock);
+	bool		ok = true;
+
+	for (int i = 0; i < n && ok; i++)
+	{
+		PjOffset	now = *moves[i].from;
+
+		if (!now.exists)
+			continue;
+		if (now.row == NULL)
+			pj_offsets_load(projection_id, tenant, &now, 1);
+		ok = now.row != NULL && now.last == moves[i].from->last &&
+			update_row(heap, &moves[i], now.row);
+	}
+	table_close(heap, NoLock);
+	CommandCounterIncrement();
+	return ok;
+}
+
+/* Make the rows of those offsets that have none. */
+static bool
+insert_rows(int32 projection_id, Datum tenant, const PjOffsetMove *moves,
+			int n)
+{
+	Datum	   *aggregates = palloc(sizeof(Datum) * n);
+	Datum	   *event_ids = palloc(sizeof(Datum) * n);
+	int64	   *sequences = palloc(sizeof(int64) * n);
+	Datum		values[5] = {Int32GetDatum(projection_id), tenant};
+	int			count = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (moves[i].from->exists)
+			continue;
+		aggregates[count] = moves[i].from->aggregate;
+		sequences[count] = moves[i].to;
+		event_ids[count++] = moves[i].event_id;
+	}
+	if (count == 0)
+		return true;
+	if (count == 1)
+	{
+		values[2] = aggregates[0];
+		values[3] = Int64GetDatum(sequences[0]);
+		values[4] = event_ids[0];
+		return pj_execute(&insert_new_one, values, NULL) == 1;
+	}
+	values[2] = pj_text_array(aggregates, count);
+	values[3] = pj_int8_array(sequences, count);
+	values[4] = PointerGetDatum(construct_array(event_ids, count, UUIDOID,
+												UUID_LEN, false,
+												TYPALIGN_CHAR));
+	return pj_execute(&insert_new, values, NULL) == count;
+}
+
+/*
+ * Move the offsets of several aggregates.  Returns false if one of them was
+ * not where the caller believes: somebody else has applied its events, and
+ * the caller must roll back.
+ */
+bool
+pj_offsets_move(int32 projection_id, Datum tenant, const PjOffsetMove *moves,
+				int n)
+{
+	return update_rows(projection_id, tenant, moves, n) &&
+		insert_rows(projection_id, tenant, moves, n);
+}
+
+/*
+ * Note in the offset's row that an event behind it failed.  Returns how many
+ * have failed since one was applied.
+ */
+int
+pj_offset_count_error(int32 projection_id, Datum tenant, Datum aggregate,
+					  const char *error)
+{
+	Datum		values[4] = {Int32GetDatum(projection_id), tenant, aggregate,
+	CStringGetTextDatum(error)};
+	bool		isnull;
+
+	while (pj_execute(&count_error, values, NULL) == 0)
+		if (pj_execute(&insert_error, values, NULL) > 0)
+			return 1;
+	return DatumGetInt32(pj_result(0, 1, &isnull));
+}
+
+/* Forget a tenant's offsets, or that of one aggregate. */
+void
+pj_offsets_delete(int32 projection_id, Datum tenant, Datum aggregate)
+{
+	Datum		values[3] = {Int32GetDatum(projection_id), tenant, aggregate};
+
+	pj_execute(aggregate ? &delete_aggregate : &delete_tenant, values, NULL);
+}
+
+/* Set offsets back to 0; tenant and aggregate are 0 for all. */
+int64
+pj_offsets_reset(int32 projection_id, Datum tenant, Datum aggregate)
+{
+	Datum		values[3] = {Int32GetDatum(projection_id), tenant, aggregate};
+	PjStatement *stmt = aggregate ? &reset_aggregate :
+		tenant ? &reset_tenant : &reset_all;
+
+	return pj_execute(stmt, values, NULL);
+}

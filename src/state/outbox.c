@@ -1,0 +1,438 @@
+/*
+ * outbox.c
+ *	  The work list: one row per projection and event not yet applied.  What
+ *	  changes it, and who has something on it.
+ *
+ * Adding to it is in outbox_add.c, taking from it in outbox_claim.c.
+ */
+#include "base/compat.h"
+
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "base/guc.h"
+#include "base/statement.h"
+#include "state/outbox.h"
+
+static PjStatement delete = {
+	.sql = "DELETE FROM projector.apply_outbox WHERE ctid = ANY (ARRAY"
+	" (SELECT o.ctid FROM" PJ_EACH_ITEM("ctid", "") "))",
+	.expect = SPI_OK_DELETE,
+	.nargs = 2,
+	.argtypes = {INT4OID, INT8ARRAYOID},
+};
+
+static PjStatement delete_rows = {
+	.sql = "DELETE FROM projector.apply_outbox WHERE ctid = ANY ($1)",
+	.expect = SPI_OK_DELETE,
+	.nargs = 1,
+	.argtypes = {TIDARRAYOID},
+};
+
+/*
+ * A trial's result.  The row is marked as held, so that no claim meets it
+ * again while the projection is being tried.
+ */
+static PjStatement try = {
+	.sql = "UPDATE projector.apply_outbox SET shadow = $2, held = true,"
+	" updated_at = now() WHERE ctid = ANY ($1)",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {TIDARRAYOID, TEXTOID},
+};
+
+/* Those who are tried by themselves are not concerned. */
+static PjStatement untry = {
+	.sql = "UPDATE projector.apply_outbox o SET shadow = NULL, held = false,"
+	" updated_at = now() WHERE projection_id = $1"
+	" AND (tenant_id = $2 OR $2 IS NULL AND NOT EXISTS"
+	" (SELECT FROM projector.projection_cursors c"
+	" WHERE c.projection_id = $1 AND c.tenant_id = o.tenant_id"
+	" AND c.mode = 'shadow'))"
+	" AND (held OR status IN ('failed', 'dead')) AND shadow IS NOT NULL",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+static PjStatement select_blocked = {
+	.sql = "SELECT FROM projector.apply_outbox WHERE projection_id = $1"
+	" AND tenant_id = $2 AND (held OR status IN ('failed', 'dead'))"
+	" AND (status = 'dead' OR status = 'failed' AND next_attempt_at > $3)"
+	" LIMIT 1",
+	.expect = SPI_OK_SELECT,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, TIMESTAMPTZOID},
+};
+
+static PjStatement select_any_dead = {
+	.sql = "SELECT FROM projector.apply_outbox WHERE projection_id = $1"
+	" AND tenant_id = $2 AND (held OR status IN ('failed', 'dead'))"
+	" AND status = 'dead' LIMIT 1",
+	.expect = SPI_OK_SELECT,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+static PjStatement fail = {
+	.sql = "INSERT INTO projector.apply_outbox (projection_id, log_seq,"
+	" tenant_id, aggregate_id, sequence_number, event_type, status,"
+	" attempt_count, next_attempt_at, last_error, replay)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+	" ON CONFLICT (projection_id, log_seq) DO UPDATE"
+	" SET status = excluded.status, attempt_count = excluded.attempt_count,"
+	" next_attempt_at = excluded.next_attempt_at,"
+	" last_error = excluded.last_error, held = false, updated_at = now()",
+	.expect = SPI_OK_INSERT,
+	.nargs = 11,
+	.argtypes = {INT4OID, INT8OID, TEXTOID, TEXTOID, INT8OID, TEXTOID, TEXTOID,
+	INT4OID, TIMESTAMPTZOID, TEXTOID, BOOLOID},
+};
+
+static PjStatement hold = {
+	.sql = "UPDATE projector.apply_outbox SET held = true, updated_at = now()"
+	" WHERE ctid = ANY (ARRAY (SELECT o.ctid FROM"
+	PJ_EACH_ITEM("ctid, status, held", "")
+	" WHERE o.status = 'pending' AND NOT o.held))",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT4OID, INT8ARRAYOID},
+};
+
+static PjStatement release = {
+	.sql = "UPDATE projector.apply_outbox SET held = false, updated_at = now()"
+	" WHERE ctid = ANY (ARRAY (SELECT o.ctid FROM unnest($3) AS a"
+	" CROSS JOIN LATERAL (SELECT ctid FROM projector.apply_outbox"
+	" WHERE projection_id = $1 AND tenant_id = $2 AND aggregate_id = a"
+	" AND (held OR status IN ('failed', 'dead')) AND held"
+	" AND shadow IS NULL OFFSET 0) o))",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, TEXTARRAYOID},
+};
+
+/* Loose index scans: one probe per tenant, not one per row. */
+#define TENANTS(rows) \
+	"SELECT tenant_id FROM projector.apply_outbox o" \
+	" WHERE projection_id = $1 AND " rows
+
+static PjStatement select_tenants = {
+	.sql = "WITH RECURSIVE p (tenant_id) AS (("
+	TENANTS("status = 'pending' AND NOT held")
+	" ORDER BY tenant_id LIMIT 1)"
+	" UNION ALL SELECT ("
+	TENANTS("status = 'pending' AND NOT held AND tenant_id > p.tenant_id")
+	" ORDER BY tenant_id LIMIT 1) FROM p WHERE p.tenant_id IS NOT NULL),"
+	" f (tenant_id) AS (("
+	TENANTS("status = 'failed'")
+	" ORDER BY tenant_id LIMIT 1)"
+	" UNION ALL SELECT ("
+	TENANTS("status = 'failed' AND tenant_id > f.tenant_id")
+	" ORDER BY tenant_id LIMIT 1) FROM f WHERE f.tenant_id IS NOT NULL)"
+	" SELECT tenant_id, NULL::timestamptz FROM p WHERE tenant_id IS NOT NULL"
+	" UNION ALL SELECT f.tenant_id, due.at FROM f CROSS JOIN LATERAL"
+	" (SELECT o.next_attempt_at AS at FROM projector.apply_outbox o"
+	" WHERE o.projection_id = $1 AND o.tenant_id = f.tenant_id"
+	" AND o.status = 'failed' ORDER BY o.next_attempt_at LIMIT 1) due"
+	" ORDER BY tenant_id",
+	.expect = SPI_OK_SELECT,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
+#define CLEAR "DELETE FROM projector.apply_outbox WHERE projection_id = $1"
+
+static PjStatement clear_all = {
+	.sql = CLEAR,
+	.expect = SPI_OK_DELETE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
+static PjStatement clear_tenant = {
+	.sql = CLEAR " AND tenant_id = $2",
+	.expect = SPI_OK_DELETE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+static PjStatement clear_aggregate = {
+	.sql = CLEAR " AND tenant_id = $2 AND aggregate_id = $3",
+	.expect = SPI_OK_DELETE,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID},
+};
+
+static PjStatement clear_upto = {
+	.sql = CLEAR " AND tenant_id = $2 AND log_seq <= $3",
+	.expect = SPI_OK_DELETE,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, INT8OID},
+};
+
+/* The failures of items that go are closed with them. */
+static PjStatement unsubscribe = {
+	.sql = "WITH gone AS (DELETE FROM projector.apply_outbox"
+	" WHERE projection_id = $1 AND event_type <> ALL ($2) RETURNING log_seq)"
+	" UPDATE projector.projection_failures"
+	" SET resolved_at = clock_timestamp(), resolution = 'skipped'"
+	" WHERE projection_id = $1 AND resolved_at IS NULL"
+	" AND log_seq IN (SELECT log_seq FROM gone)",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTARRAYOID},
+};
+
+#define RELEASE_ALL \
+	"UPDATE projector.apply_outbox SET held = false, updated_at = now()" \
+	" WHERE projection_id = $1 AND (held OR status IN ('failed', 'dead'))" \
+	" AND held AND shadow IS NULL"
+
+static PjStatement release_all = {
+	.sql = RELEASE_ALL,
+	.expect = SPI_OK_UPDATE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
+static PjStatement release_tenant = {
+	.sql = RELEASE_ALL " AND tenant_id = $2",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+static PjStatement requeue = {
+	.sql = "UPDATE projector.apply_outbox SET status = 'pending',"
+	" attempt_count = 0, next_attempt_at = now(), held = false,"
+	" updated_at = now() WHERE projection_id = $1 AND log_seq = $2"
+	" AND status IN ('failed', 'dead')",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT4OID, INT8OID},
+};
+
+/* What others have locked, in a transaction that may stay open, is theirs. */
+static PjStatement sweep = {
+	.sql = "WITH RECURSIVE i (id) AS ("
+	"(SELECT projection_id FROM projector.apply_outbox"
+	" ORDER BY projection_id LIMIT 1)"
+	" UNION ALL SELECT (SELECT o.projection_id FROM projector.apply_outbox o"
+	" WHERE o.projection_id > i.id ORDER BY o.projection_id LIMIT 1)"
+	" FROM i WHERE i.id IS NOT NULL)"
+	" DELETE FROM projector.apply_outbox WHERE ctid = ANY (ARRAY (SELECT o.ctid"
+	" FROM (SELECT id FROM i WHERE id IS NOT NULL AND NOT EXISTS"
+	" (SELECT FROM projector.projections p"
+	" WHERE p.projection_id = abs(i.id))) g CROSS JOIN LATERAL"
+	" (SELECT ctid FROM projector.apply_outbox o"
+	" WHERE o.projection_id = g.id LIMIT 10000 FOR UPDATE SKIP LOCKED) o))",
+	.expect = SPI_OK_DELETE,
+};
+
+static Datum
+tid_array(Datum *tids, int n)
+{
+	return PointerGetDatum(construct_array(tids, n, TIDOID,
+										   sizeof(ItemPointerData), false,
+										   TYPALIGN_SHORT));
+}
+
+/* Remove claimed items, which are where they were when they were claimed. */
+void
+pj_outbox_delete_rows(const PjItem *const *items, int n)
+{
+	Datum	   *tids = palloc(sizeof(Datum) * n);
+	Datum		values[1];
+
+	for (int i = 0; i < n; i++)
+		tids[i] = PointerGetDatum(&items[i]->row);
+	values[0] = tid_array(tids, n);
+	pj_execute(&delete_rows, values, NULL);
+}
+
+void
+pj_outbox_delete(int32 projection_id, const int64 *log_seqs, int n)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id),
+	pj_int8_array(log_seqs, n)};
+
+	pj_execute(&delete, values, NULL);
+}
+
+/* Note a failed attempt, in a new row if the event had none. */
+void
+pj_outbox_fail(int32 projection_id, const PjEvent *event, bool dead,
+			   int attempt_count, TimestampTz next_attempt_at,
+			   const char *error)
+{
+	Datum		values[11] = {Int32GetDatum(projection_id),
+		event->values[PJ_EVENT_LOG_SEQ], pj_event_tenant(event),
+		pj_event_aggregate(event), event->values[PJ_EVENT_SEQUENCE_NUMBER],
+		pj_event_type(event),
+		CStringGetTextDatum(dead ? "dead" : "failed"),
+		Int32GetDatum(attempt_count), TimestampTzGetDatum(next_attempt_at),
+	CStringGetTextDatum(error), BoolGetDatum(event->replay)};
+
+	pj_execute(&fail, values, NULL);
+}
+
+/*
+ * Mark rows as held and return how many were not.  The caller has the pair's
+ * driver lock.
+ */
+int64
+pj_outbox_hold(int32 projection_id, const int64 *log_seqs, int n)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id),
+	pj_int8_array(log_seqs, n)};
+
+	return pj_execute(&hold, values, NULL);
+}
+
+/* Release what some aggregates hold.  Likewise. */
+void
+pj_outbox_release(int32 projection_id, Datum tenant, Datum *aggregates, int n)
+{
+	Datum		values[3] = {Int32GetDatum(projection_id), tenant,
+	pj_text_array(aggregates, n)};
+
+	pj_execute(&release, values, NULL);
+}
+
+/*
+ * The tenants that have due items.  *next_due becomes the time when the next
+ * item of another is due, if that is earlier.
+ */
+int
+pj_outbox_tenants(int32 projection_id, Datum **tenants, TimestampTz *next_due)
+{
+	Datum		values[1] = {Int32GetDatum(projection_id)};
+	TimestampTz now = pj_now();
+	int			n,
+				found = 0;
+
+	pj_execute(&select_tenants, values, NULL);
+	n = pj_result_texts(tenants);
+	for (int i = 0; i < n; i++)
+	{
+		bool		pending;
+		TimestampTz due = DatumGetTimestampTz(pj_result(i, 2, &pending));
+
+		if (!pending && due > now)
+			*next_due = Min(*next_due, due);
+		else if (found == 0 || !pj_text_equal((*tenants)[i],
+											  (*tenants)[found - 1]))
+			(*tenants)[found++] = (*tenants)[i];
+	}
+	return found;
+}
+
+/* Does a pair have an item that is dead, or whose retry is not due? */
+bool
+pj_outbox_blocked(int32 projection_id, Datum tenant)
+{
+	Datum		values[3] = {Int32GetDatum(projection_id), tenant,
+	TimestampTzGetDatum(pj_now())};
+
+	return pj_execute(&select_blocked, values, NULL) > 0;
+}
+
+/* Does a pair have an item that is dead? */
+bool
+pj_outbox_has_dead(int32 projection_id, Datum tenant)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id), tenant};
+
+	return pj_execute(&select_any_dead, values, NULL) > 0;
+}
+
+/* Note what became of a trial of some claimed items. */
+void
+pj_outbox_try(const PjClaim *claims, int n, const char *result)
+{
+	Datum	   *tids = palloc(sizeof(Datum) * Max(n, 1));
+	Datum		values[2];
+
+	for (int i = 0; i < n; i++)
+		tids[i] = PointerGetDatum(&claims[i].item.row);
+	values[0] = tid_array(tids, n);
+	values[1] = CStringGetTextDatum(result);
+	pj_execute(&try, values, NULL);
+}
+
+/* Trials are over: what was tried is to be applied.  Tenant is 0 for all. */
+void
+pj_outbox_untry(int32 projection_id, Datum tenant)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id), tenant};
+
+	pj_execute(&untry, values, tenant ? NULL : " n");
+}
+
+/* Remove a projection's items; tenant and aggregate are 0 for all. */
+void
+pj_outbox_clear(int32 projection_id, Datum tenant, Datum aggregate)
+{
+	Datum		values[3] = {Int32GetDatum(projection_id), tenant, aggregate};
+
+	pj_execute(aggregate ? &clear_aggregate :
+			   tenant ? &clear_tenant : &clear_all, values, NULL);
+}
+
+/* Release all that is held, of a tenant; what must be will be held again. */
+void
+pj_outbox_release_tenant(int32 projection_id, Datum tenant)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id), tenant};
+
+	pj_execute(&release_tenant, values, NULL);
+}
+
+/*
+ * Remove a tenant's items up to a position in the log.  What was held behind
+ * them is released.
+ */
+void
+pj_outbox_clear_upto(int32 projection_id, Datum tenant, int64 upto)
+{
+	Datum		values[3] = {Int32GetDatum(projection_id), tenant,
+	Int64GetDatum(upto)};
+
+	pj_execute(&clear_upto, values, NULL);
+	pj_outbox_release_tenant(projection_id, tenant);
+}
+
+/*
+ * The projection subscribes to these types only: remove the items of others.
+ * Whatever was held is released, to be held again if it must.  The caller has
+ * the projection's lock exclusively.
+ */
+void
+pj_outbox_unsubscribe(int32 projection_id, Datum event_types)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id), event_types};
+
+	pj_execute(&unsubscribe, values, NULL);
+	pj_execute(&release_all, values, NULL);
+}
+
+/* Make a failed or dead item pending again.  False if it is neither. */
+bool
+pj_outbox_requeue(int32 projection_id, int64 log_seq)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id),
+	Int64GetDatum(log_seq)};
+
+	return pj_execute(&requeue, values, NULL) > 0;
+}
+
+/*
+ * Remove the items of projections that are no more: an append that was under
+ * way while its projection was dropped leaves such.
+ */
+void
+pj_outbox_sweep(void)
+{
+	pj_execute(&sweep, NULL, NULL);
+}

@@ -1,0 +1,94 @@
+/*
+ * outbox.h
+ *	  The work list.
+ */
+#ifndef PJ_OUTBOX_H
+#define PJ_OUTBOX_H
+
+#include "base/compat.h"
+#include "datatype/timestamp.h"
+#include "storage/itemptr.h"
+
+#include "log/log_read.h"
+
+typedef enum PjStatus
+{
+	PJ_NO_ROW,
+	PJ_PENDING,
+	PJ_FAILED,
+	PJ_DEAD
+} PjStatus;
+
+/* What the outbox says of one event. */
+typedef struct PjItem
+{
+	PjStatus	status;
+	bool		claimed;		/* its row is locked by this transaction */
+	bool		due;			/* a failed one: its next attempt is due */
+	bool		held;
+	bool		replay;			/* as PjEvent.replay */
+	int			attempt_count;
+	ItemPointerData row;		/* where it is, if it is claimed */
+} PjItem;
+
+/* A claimed item. */
+typedef struct PjClaim
+{
+	PjEvent		event;			/* only what the outbox knows of it */
+	int			range;			/* index of its aggregate's range */
+	PjItem		item;
+} PjClaim;
+
+/*
+ * The rows of the events at positions $2, each looked up by itself: the LIMIT
+ * keeps the planner from joining, which it would do by scanning.
+ */
+#define PJ_EACH_ITEM(columns, locking) \
+	" unnest($2) AS l CROSS JOIN LATERAL (SELECT " columns \
+	" FROM projector.apply_outbox" \
+	" WHERE projection_id = $1 AND log_seq = l LIMIT 1" locking ") o"
+
+extern Datum pj_log_seqs(PjEvent *const *events, int n);
+extern void pj_outbox_add(int32 projection_id, PjEvent *const *events, int n);
+extern void pj_outbox_enqueue(int32 projection_id, PjEvent *const *events,
+							  int n);
+extern int	pj_outbox_claim(int32 projection_id, Datum tenant, int limit,
+							int64 after, int64 upto, PjClaim **claims);
+extern int	pj_outbox_claim_pending(int32 projection_id, Datum tenant,
+									int limit, int64 upto, PjClaim **claims);
+extern bool pj_outbox_claim_one(int32 projection_id, Datum tenant,
+								Datum aggregate, int64 sequence_number,
+								PjClaim *claim);
+extern int	pj_outbox_ranges(PjClaim *claims, int n, PjRange **ranges);
+extern void pj_outbox_look(int32 projection_id, PjEvent *const *events, int n,
+						   PjItem *items);
+extern void pj_outbox_delete_rows(const PjItem *const *items, int n);
+extern void pj_outbox_delete(int32 projection_id, const int64 *log_seqs,
+							 int n);
+extern void pj_outbox_fail(int32 projection_id, const PjEvent *event,
+						   bool dead, int attempt_count,
+						   TimestampTz next_attempt_at, const char *error);
+extern int64 pj_outbox_hold(int32 projection_id, const int64 *log_seqs, int n);
+extern void pj_outbox_release(int32 projection_id, Datum tenant,
+							  Datum *aggregates, int n);
+extern int	pj_outbox_tenants(int32 projection_id, Datum **tenants,
+							  TimestampTz *next_due);
+extern bool pj_outbox_has_dead(int32 projection_id, Datum tenant);
+extern bool pj_outbox_blocked(int32 projection_id, Datum tenant);
+extern bool pj_outbox_astray(int32 projection_id, Datum tenant, int64 after,
+							 int64 upto, const PjEvent *events, int n,
+							 PjClaim *claim);
+extern void pj_outbox_try(const PjClaim *claims, int n, const char *result);
+extern void pj_outbox_untry(int32 projection_id, Datum tenant);
+extern void pj_outbox_clear(int32 projection_id, Datum tenant,
+							Datum aggregate);
+extern void pj_outbox_release_tenant(int32 projection_id, Datum tenant);
+extern void pj_outbox_clear_upto(int32 projection_id, Datum tenant,
+								 int64 upto);
+extern void pj_outbox_unsubscribe(int32 projection_id, Datum event_types);
+extern bool pj_outbox_requeue(int32 projection_id, int64 log_seq);
+extern int	pj_outbox_dead(const int32 *projection_ids, int n, Datum tenant,
+						   int limit, int32 **ids, PjClaim **claims);
+extern void pj_outbox_sweep(void);
+
+#endif							/* PJ_OUTBOX_H */

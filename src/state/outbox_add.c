@@ -1,0 +1,223 @@
+/*
+ * outbox_add.c
+ *	  Adding to the work list.
+ *
+ * Every append to an asynchronous projection adds a row, which the table as we
+ * made it takes without SQL.  All other work on the list is in outbox.c.
+ */
+#include "base/compat.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+#include "base/fetch.h"
+#include "base/statement.h"
+#include "sandbox/user_context.h"
+#include "state/outbox.h"
+
+/* The columns of table apply_outbox, in order. */
+enum
+{
+	Anum_projection_id = 1,
+	Anum_log_seq,
+	Anum_tenant_id,
+	Anum_aggregate_id,
+	Anum_sequence_number,
+	Anum_event_type,
+	Anum_status,
+	Anum_held,
+	Anum_replay,
+	Anum_shadow,
+	Anum_attempt_count,
+	Anum_next_attempt_at,
+	Anum_last_error,
+	Anum_updated_at,
+	Natts = Anum_updated_at
+};
+
+/* The table's constraints and indexes; a new row goes into the first two. */
+#define NUM_CHECKS 2
+static const char *const index_names[] = {"apply_outbox_pkey",
+	"apply_outbox_claim_idx", "apply_outbox_retry_idx",
+"apply_outbox_dead_idx", "apply_outbox_blocked_idx"};
+
+static PjTable outbox_by_key = {"apply_outbox", "apply_outbox_pkey"};
+static PjTable outbox_by_claim = {"apply_outbox", "apply_outbox_claim_idx"};
+
+static PjStatement enqueue = {
+	.sql = "INSERT INTO projector.apply_outbox (projection_id, log_seq,"
+	" tenant_id, aggregate_id, sequence_number, event_type, replay)"
+	" SELECT $1, i.* FROM unnest($2, $3, $4, $5, $6, $7) AS i"
+	" ON CONFLICT DO NOTHING",
+	.expect = SPI_OK_INSERT,
+	.nargs = 7,
+	.argtypes = {INT4OID, INT8ARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
+	INT8ARRAYOID, TEXTARRAYOID, BOOLARRAYOID},
+};
+
+/* The events' positions in the log, as an array. */
+Datum
+pj_log_seqs(PjEvent *const *events, int n)
+{
+	int64	   *log_seqs = palloc(sizeof(int64) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		log_seqs[i] = pj_event_log_seq(events[i]);
+	return pj_int8_array(log_seqs, n);
+}
+
+static bool
+is_own_index(Oid relid)
+{
+	char	   *name = get_rel_name(relid);
+
+	for (int i = 0; name && i < lengthof(index_names); i++)
+		if (strcmp(name, index_names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Are these the table's indexes as we made them?  Most often we know. */
+static bool
+are_own_indexes(const List *indexes)
+{
+	static Oid	known[lengthof(index_names)];
+
+	if (list_length(indexes) != lengthof(index_names))
+		return false;
+	for (int i = 0; i < lengthof(index_names); i++)
+	{
+		Oid			relid = list_nth_oid(indexes, i);
+
+		if (relid != known[i] && !is_own_index(relid))
+			return false;
+		known[i] = relid;
+	}
+	return true;
+}
+
+/* Is the table as we made it, or has somebody added to it? */
+static bool
+is_original(Relation heap)
+{
+	TupleDesc	desc = RelationGetDescr(heap);
+	List	   *indexes;
+	bool		original;
+
+	if (desc->natts != Natts || desc->constr->num_check != NUM_CHECKS ||
+		heap->trigdesc != NULL)
+		return false;
+	indexes = RelationGetIndexList(heap);
+	original = are_own_indexes(indexes);
+	list_free(indexes);
+	return original;
+}
+
+static void
+insert_row(Relation heap, Relation by_key, Relation by_claim, Datum *values)
+{
+	bool		nulls[Natts] = {[Anum_shadow - 1] = true,
+	[Anum_last_error - 1] = true};
+	bool		key_nulls[3] = {false};
+	Datum		key[] = {values[Anum_projection_id - 1],
+	values[Anum_log_seq - 1]};
+	Datum		claim_key[] = {values[Anum_projection_id - 1],
+	values[Anum_tenant_id - 1], values[Anum_log_seq - 1]};
+	HeapTuple	tuple = heap_form_tuple(RelationGetDescr(heap), values, nulls);
+
+	heap_insert(heap, tuple, GetCurrentCommandId(true), 0, NULL);
+	index_insert(by_key, key, key_nulls, &tuple->t_self, heap,
+				 UNIQUE_CHECK_YES, false, NULL);
+	index_insert(by_claim, claim_key, key_nulls, &tuple->t_self, heap,
+				 UNIQUE_CHECK_NO, false, NULL);
+	heap_freetuple(tuple);
+}
+
+/*
+ * Add work for events that are just being appended, and have no items.  Every
+ * append to an asynchronous projection comes here: rows are put into the table
+ * and its indexes without SPI, which would cost more than the append itself.
+ */
+void
+pj_outbox_add(int32 projection_id, PjEvent *const *events, int n)
+{
+	Relation	heap = table_open(pj_relid(&outbox_by_key), RowExclusiveLock);
+	Relation	by_key,
+				by_claim;
+	Datum		now = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
+	Datum		values[Natts] = {
+		[Anum_projection_id - 1] = Int32GetDatum(projection_id),
+		[Anum_status - 1] = CStringGetTextDatum("pending"),
+		[Anum_held - 1] = BoolGetDatum(false),
+		[Anum_replay - 1] = BoolGetDatum(false),
+		[Anum_attempt_count - 1] = Int32GetDatum(0),
+		[Anum_next_attempt_at - 1] = now,
+		[Anum_updated_at - 1] = now,
+	};
+
+	if (!is_original(heap))
+	{
+		PjContext	saved;
+
+		table_close(heap, NoLock);
+		pj_enter_internal(&saved);
+		pj_outbox_enqueue(projection_id, events, n);
+		pj_leave_internal(&saved);
+		return;
+	}
+	by_key = index_open(pj_indexid(&outbox_by_key), RowExclusiveLock);
+	by_claim = index_open(pj_indexid(&outbox_by_claim), RowExclusiveLock);
+	for (int i = 0; i < n; i++)
+	{
+		values[Anum_log_seq - 1] = events[i]->values[PJ_EVENT_LOG_SEQ];
+		values[Anum_tenant_id - 1] = pj_event_tenant(events[i]);
+		values[Anum_aggregate_id - 1] = pj_event_aggregate(events[i]);
+		values[Anum_sequence_number - 1] =
+			events[i]->values[PJ_EVENT_SEQUENCE_NUMBER];
+		values[Anum_event_type - 1] = pj_event_type(events[i]);
+		insert_row(heap, by_key, by_claim, values);
+	}
+	index_close(by_claim, NoLock);
+	index_close(by_key, NoLock);
+	table_close(heap, NoLock);
+}
+
+/* Add work; what is on the list already stays as it is. */
+void
+pj_outbox_enqueue(int32 projection_id, PjEvent *const *events, int n)
+{
+	Datum	   *tenants = palloc(sizeof(Datum) * n);
+	Datum	   *aggregates = palloc(sizeof(Datum) * n);
+	Datum	   *types = palloc(sizeof(Datum) * n);
+	int64	   *sequences = palloc(sizeof(int64) * n);
+	Datum	   *replays = palloc(sizeof(Datum) * n);
+	Datum		values[7];
+
+	for (int i = 0; i < n; i++)
+	{
+		tenants[i] = pj_event_tenant(events[i]);
+		aggregates[i] = pj_event_aggregate(events[i]);
+		types[i] = pj_event_type(events[i]);
+		sequences[i] = pj_event_sequence(events[i]);
+		replays[i] = BoolGetDatum(events[i]->replay);
+	}
+	values[0] = Int32GetDatum(projection_id);
+	values[1] = pj_log_seqs(events, n);
+	values[2] = pj_text_array(tenants, n);
+	values[3] = pj_text_array(aggregates, n);
+	values[4] = pj_int8_array(sequences, n);
+	values[5] = pj_text_array(types, n);
+	values[6] = PointerGetDatum(construct_array(replays, n, BOOLOID,
+												sizeof(bool), true,
+												TYPALIGN_CHAR));
+	pj_execute(&enqueue, values, NULL);
+}

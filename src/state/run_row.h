@@ -1,0 +1,55 @@
+/*
+ * run_row.h
+ *	  The rows of table projection_runs.
+ */
+#ifndef PJ_RUN_ROW_H
+#define PJ_RUN_ROW_H
+
+#include "base/compat.h"
+
+#include "registry/projection.h"
+
+/* A rebuild or catch-up of one projection and tenant in the background. */
+typedef struct PjRun
+{
+	int64		id;
+	int32		projection_id;
+	Datum		tenant;
+	bool		rebuild;		/* or else a catch-up */
+	bool		running;		/* or else queued */
+	int			attempts;		/* that its next batch has had */
+	int64		age_ms;			/* since it started */
+
+	/* set when it starts */
+	int64		since;			/* events after this one ... */
+	int64		until;			/* ... up to this one; 0 until it is known */
+	int64		total;			/* about how many that are */
+
+	/* of a rebuild: set when there is a place to build in */
+	bool		prepared;
+	bool		aside;			/* it is not the target itself */
+	int64		settled;		/* for the cursor, in the end */
+	bytea	   *definition;		/* hash of what it is rebuilt with, or NULL */
+
+	/* how far it is */
+	int64		processed;
+	int64		last_log_seq;
+	Datum		last_aggregate; /* 0 before the first */
+	int64		last_sequence;
+} PjRun;
+
+extern int64 pj_run_insert(const PjRun *run, const char *requested_by);
+extern bool pj_run_look(int64 id, PjRun *run);
+extern int32 pj_run_projection(int64 id);
+extern int	pj_runs_next(const PjRun *after, int limit, PjRun **runs);
+extern bool pj_run_depends(const PjRun *run);
+extern bool pj_run_is_active(const PjProjection *projection, Datum tenant);
+extern int	pj_runs_of(const PjProjection *projection, PjRun **runs);
+extern void pj_run_refuse(const PjProjection *projection, Datum tenant);
+extern void pj_run_start(const PjRun *run);
+extern void pj_run_save(const PjRun *run);
+extern void pj_run_count_attempt(const PjRun *run);
+extern void pj_run_end(const PjRun *run, const char *state,
+					   const ErrorData *error);
+
+#endif							/* PJ_RUN_ROW_H */

@@ -1,0 +1,313 @@
+/*
+ * caution.c
+ *	  What workers do after one of them, or the server, has crashed.
+ *
+ * An event whose code crashes the server would do so again after each restart,
+ * and what was known of it is gone with shared memory.  So a worker commits a
+ * mark when it starts, and removes it when it ends in an orderly way.  A worker
+ * that finds the mark of one that did not is cautious: of each pair it applies
+ * one event at a time, and commits that it will try it before it does.  So
+ * whatever happens the attempt is counted, and after max_attempts the event is
+ * dead and the others go on.
+ *
+ * A pair is trusted again when as many events as a batch has have been applied
+ * that way, or there are no more, and none of it is waiting to be tried again.
+ * When all pairs are trusted that have something to do, and no event that was
+ * announced is still there, caution ends.
+ *
+ * A worker that ends itself because some code ignores its timeout knows the
+ * pair, and notes it in its mark: caution is for that one only.
+ */
+#include "base/compat.h"
+
+#include "access/xact.h"
+#include "commands/extension.h"
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "apply/apply.h"
+#include "base/fetch.h"
+#include "base/statement.h"
+#include "ipc/shmem.h"
+#include "ipc/wakeup.h"
+#include "sandbox/deadline.h"
+#include "sandbox/user_context.h"
+#include "worker/caution.h"
+
+static PjTable marks_table = {"worker_marks", "worker_marks_pkey"};
+
+static PjStatement select_marks = {
+	.sql = "SELECT tenant_id, slot, cautious, projection_id"
+	" FROM projector.worker_marks ORDER BY slot",
+	.expect = SPI_OK_SELECT,
+};
+
+static PjStatement delete_mark = {
+	.sql = "DELETE FROM projector.worker_marks WHERE slot = $1",
+	.expect = SPI_OK_DELETE,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
+static PjStatement write_mark = {
+	.sql = "INSERT INTO projector.worker_marks"
+	" (slot, cautious, projection_id, tenant_id) VALUES ($1, $2, $3, $4)"
+	" ON CONFLICT (slot) DO UPDATE SET cautious = excluded.cautious,"
+	" projection_id = excluded.projection_id, tenant_id = excluded.tenant_id",
+	.expect = SPI_OK_INSERT,
+	.nargs = 4,
+	.argtypes = {INT4OID, BOOLOID, INT4OID, TEXTOID},
+};
+
+static PjStatement select_failed = {
+	.sql = "SELECT FROM projector.apply_outbox WHERE projection_id = $1"
+	" AND tenant_id = $2 AND status = 'failed' LIMIT 1",
+	.expect = SPI_OK_SELECT,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+/* Events that were announced, and not applied since. */
+static PjStatement select_announced = {
+	.sql = "SELECT FROM projector.apply_outbox WHERE status = 'failed'"
+	" AND last_error = $1 LIMIT 1",
+	.expect = SPI_OK_SELECT,
+	.nargs = 1,
+	.argtypes = {TEXTOID},
+};
+
+/* What is known of a pair.  Two tenants of one hash are treated alike. */
+typedef struct PairKey
+{
+	int32		projection_id;
+	int32		unused;
+	uint64		tenant;
+} PairKey;
+
+typedef struct Pair
+{
+	PairKey		key;
+	bool		trusted;
+	int			passed;			/* events since caution began */
+} Pair;
+
+static struct
+{
+	bool		all;			/* pairs that are not known are not trusted */
+	HTAB	   *pairs;			/* NULL if there is no caution */
+
+	/* the pair being worked on, for which the worker may have to end */
+	int32		projection_id;
+	Datum		tenant;
+} caution;
+
+/* ---- pairs ---- */
+
+static Pair *
+find_pair(int32 projection_id, Datum tenant, bool enter)
+{
+	PairKey		key = {.projection_id = projection_id,
+	.tenant = pj_tenant_hash(tenant)};
+	bool		found;
+	Pair	   *pair = hash_search(caution.pairs, &key,
+								   enter ? HASH_ENTER : HASH_FIND, &found);
+
+	if (enter && !found)
+	{
+		pair->trusted = false;
+		pair->passed = 0;
+	}
+	return pair;
+}
+
+static void
+begin_caution(void)
+{
+	HASHCTL		ctl = {.keysize = sizeof(PairKey),.entrysize = sizeof(Pair)};
+
+	if (caution.pairs == NULL)
+		caution.pairs = hash_create("projector caution", 64, &ctl,
+									HASH_ELEM | HASH_BLOBS);
+}
+
+/* Is this pair's next event to be announced, and applied alone? */
+bool
+pj_caution_needed(int32 projection_id, Datum tenant)
+{
+	Pair	   *pair;
+
+	if (caution.pairs == NULL)
+		return false;
+	pair = find_pair(projection_id, tenant, caution.all);
+	return pair != NULL && !pair->trusted;
+}
+
+static void
+trust(Pair *pair, int32 projection_id, Datum tenant)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id), tenant};
+
+	if (pair->trusted || pj_execute(&select_failed, values, NULL) > 0)
+		return;
+	pair->trusted = true;
+}
+
+/* An event of the pair has been applied, or has failed as others do. */
+void
+pj_caution_passed(int32 projection_id, Datum tenant, int batch_size)
+{
+	Pair	   *pair = find_pair(projection_id, tenant, true);
+
+	if (++pair->passed >= batch_size)
+		trust(pair, projection_id, tenant);
+}
+
+/* The pair has nothing to do at the moment. */
+void
+pj_caution_idle(int32 projection_id, Datum tenant)
+{
+	trust(find_pair(projection_id, tenant, true), projection_id, tenant);
+}
+
+/*
+ * The pair that is worked on.  Its name must last until the worker ends, which
+ * is longer than the round it belongs to.
+ */
+void
+pj_caution_blame(int32 projection_id, Datum tenant)
+{
+	MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
+	Datum		copy = PointerGetDatum(DatumGetTextPCopy(tenant));
+
+	MemoryContextSwitchTo(caller);
+	if (caution.tenant)
+		pfree(DatumGetPointer(caution.tenant));
+	caution.projection_id = projection_id;
+	caution.tenant = copy;
+}
+
+/* ---- marks ---- */
+
+static void
+save_mark(bool cautious, int32 projection_id, Datum tenant)
+{
+	Datum		values[4] = {Int32GetDatum(pj_slot_mine()),
+	BoolGetDatum(cautious), Int32GetDatum(projection_id), tenant};
+
+	pj_execute(&write_mark, values, projection_id ? NULL : "  nn");
+}
+
+/*
+ * A worker has looked for work.  If none of the pairs that have something to do
+ * is suspect, and no event that was announced is to be tried again, it goes on
+ * as usual.
+ */
+void
+pj_caution_look(bool suspects)
+{
+	Datum		values[1];
+
+	if (caution.pairs == NULL || suspects)
+		return;
+	values[0] = CStringGetTextDatum(pj_suspect_message);
+	if (pj_execute(&select_announced, values, NULL) > 0)
+		return;
+	if (caution.all)
+		save_mark(false, 0, 0);
+	hash_destroy(caution.pairs);
+	caution.pairs = NULL;
+	caution.all = false;
+	ereport(LOG,
+			errmsg("projector worker goes on as usual"));
+}
+
+/* Take note of one mark; returns whether its worker is gone. */
+static bool
+read_mark(int row)
+{
+	bool		isnull;
+	Datum		tenant = pj_result(row, 1, &isnull);
+	bool		names_pair = !isnull;
+	int			slot = DatumGetInt32(pj_result(row, 2, &isnull));
+	bool		cautious = DatumGetBool(pj_result(row, 3, &isnull));
+	bool		gone = !pj_slot_is_other(slot);
+
+	if (!gone && !cautious)
+		return false;
+	begin_caution();
+	if (names_pair)
+		(void) find_pair(DatumGetInt32(pj_result(row, 4, &isnull)), tenant,
+						 true);
+	else
+		caution.all = true;
+	return gone;
+}
+
+/*
+ * The worker ends, in whatever way still lets it run this: the mark can go,
+ * unless what it stands for is not over.  If it cannot be had it stays, which
+ * is safe.
+ */
+static void
+unmark(int code, Datum arg)
+{
+	PjContext	saved;
+	Datum		values[1] = {Int32GetDatum(pj_slot_mine())};
+
+	AbortOutOfAnyTransaction();
+	if (pj_deadline_ignored())
+		ereport(LOG,
+				errmsg("projector worker ends because a projection's code ignores its option \"timeout\""),
+				errdetail("It was at projection %d, tenant \"%s\".",
+						  caution.projection_id,
+						  caution.tenant ? TextDatumGetCString(caution.tenant) : ""));
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	if (OidIsValid(get_extension_oid("projector", true)) &&
+		ConditionalLockRelationOid(pj_relid(&marks_table), RowExclusiveLock))
+	{
+		pj_enter_internal(&saved);
+		if (pj_deadline_ignored() && caution.projection_id != 0)
+			save_mark(caution.all, caution.projection_id, caution.tenant);
+		else if (!pj_deadline_ignored() && !caution.all)
+			pj_execute(&delete_mark, values, NULL);
+		pj_leave_internal(&saved);
+	}
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+}
+
+/*
+ * A worker starts: see how others have ended, and leave a mark.  In a
+ * transaction of its own, and our own context.
+ */
+void
+pj_caution_begin(void)
+{
+	int			n = pj_execute(&select_marks, NULL, NULL);
+	Datum	   *gone = palloc(sizeof(Datum) * Max(n, 1));
+	int			ngone = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		bool		isnull;
+		Datum		slot = pj_result(i, 2, &isnull);
+
+		if (read_mark(i))
+			gone[ngone++] = slot;
+	}
+	for (int i = 0; i < ngone; i++)
+		pj_execute(&delete_mark, &gone[i], NULL);
+	save_mark(caution.all, 0, 0);
+	before_shmem_exit(unmark, (Datum) 0);
+	if (caution.pairs != NULL)
+		ereport(LOG,
+				errmsg("projector worker goes on with caution, one event at a time"),
+				errdetail("A worker before it did not end in an orderly way."));
+}

@@ -1,0 +1,18 @@
+/*
+ * caution.h
+ *	  What workers do after one of them, or the server, has crashed.
+ */
+#ifndef PJ_CAUTION_H
+#define PJ_CAUTION_H
+
+#include "base/compat.h"
+
+extern void pj_caution_begin(void);
+extern bool pj_caution_needed(int32 projection_id, Datum tenant);
+extern void pj_caution_passed(int32 projection_id, Datum tenant,
+							  int batch_size);
+extern void pj_caution_idle(int32 projection_id, Datum tenant);
+extern void pj_caution_look(bool suspects);
+extern void pj_caution_blame(int32 projection_id, Datum tenant);
+
+#endif							/* PJ_CAUTION_H */

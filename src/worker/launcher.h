@@ -1,0 +1,13 @@
+/*
+ * launcher.h
+ *	  The launcher: keeps workers running where the extension is.
+ */
+#ifndef PJ_LAUNCHER_H
+#define PJ_LAUNCHER_H
+
+#include "base/compat.h"
+
+extern PGDLLEXPORT void projector_launcher_main(Datum arg) pg_attribute_noreturn();
+extern void pj_launcher_init(void);
+
+#endif							/* PJ_LAUNCHER_H */

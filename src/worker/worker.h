@@ -1,0 +1,12 @@
+/*
+ * worker.h
+ *	  A worker process: applies what there is to apply in one database.
+ */
+#ifndef PJ_WORKER_H
+#define PJ_WORKER_H
+
+#include "base/compat.h"
+
+extern PGDLLEXPORT void projector_worker_main(Datum arg) pg_attribute_noreturn();
+
+#endif							/* PJ_WORKER_H */
