@@ -38,6 +38,7 @@
 #include "base/guc.h"
 #include "base/statement.h"
 #include "base/subxact.h"
+#include "base/text.h"
 #include "kinds/definition.h"
 #include "registry/projection.h"
 #include "registry/target.h"

@@ -29,6 +29,7 @@
 #include "base/guc.h"
 #include "base/lock.h"
 #include "base/statement.h"
+#include "base/text.h"
 #include "ipc/shmem.h"
 #include "ipc/wakeup.h"
 #include "kinds/change.h"

@@ -18,8 +18,9 @@
 #include "utils/lsyscache.h"
 
 #include "base/statement.h"
+#include "base/text.h"
 #include "kinds/definition.h"
-#include "rebuild/clear.h"
+#include "registry/function.h"
 #include "registry/reference.h"
 #include "registry/target.h"
 #include "registry/target_guard.h"

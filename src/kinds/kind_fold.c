@@ -42,6 +42,7 @@
 #include "utils/uuid.h"
 
 #include "base/errcodes.h"
+#include "base/generation.h"
 #include "kinds/fold_expr.h"
 #include "kinds/fold_row.h"
 #include "kinds/fold_trace.h"

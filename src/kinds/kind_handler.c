@@ -24,6 +24,7 @@
 #include "utils/uuid.h"
 
 #include "base/errcodes.h"
+#include "base/generation.h"
 #include "kinds/kind.h"
 #include "registry/function.h"
 #include "registry/target.h"

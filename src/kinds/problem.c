@@ -21,6 +21,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
+#include "base/generation.h"
 #include "kinds/definition.h"
 #include "kinds/kind.h"
 #include "kinds/problem.h"

@@ -24,8 +24,8 @@
 #include "base/args.h"
 #include "base/errcodes.h"
 #include "base/subxact.h"
+#include "base/text.h"
 #include "log/log_read.h"
-#include "registry/options.h"
 #include "sandbox/user_context.h"
 
 PG_FUNCTION_INFO_V1(projector_append);

@@ -54,51 +54,6 @@ pj_clear_by_aggregate(const PjProjection *projection)
 		pj_key_is_aggregate(projection->key);
 }
 
-/* f(tenant_id text) or f(tenant_id text, aggregate_id text). */
-static PjSignature
-clear_signature(bool aggregate)
-{
-	return (PjSignature)
-	{
-		.what = "clear",
-			.nargs = aggregate ? 2 : 1,
-			.argtypes = {TEXTOID, TEXTOID},
-			.rettype = VOIDOID,
-			.arguments = aggregate ? "tenant_id text, aggregate_id text" :
-			"tenant_id text",
-			.takes = aggregate ? "tenant_id and aggregate_id, both text" :
-			"tenant_id, a text",
-			.result = "void",
-	};
-}
-
-/*
- * The function of option "clear", qualified and quoted; there must be one for
- * tenants, or for aggregates, or both, that the owner may call.
- */
-char *
-pj_clear_function(const char *name, Oid owner)
-{
-	PjSignature tenant = clear_signature(false);
-	PjSignature aggregate = clear_signature(true);
-	char	   *qualified = NULL;
-
-	if (pj_function_exists(&tenant, name))
-		qualified = pj_function_name(pj_function_find(&tenant, name, owner));
-	if (pj_function_exists(&aggregate, qualified ? qualified : name))
-		qualified = pj_function_name(pj_function_find(&aggregate,
-													  qualified ? qualified :
-													  name, owner));
-	if (qualified == NULL)
-		ereport(ERROR,
-				errcode(ERRCODE_UNDEFINED_FUNCTION),
-				errmsg("function %s(tenant_id text) of option \"clear\" does not exist",
-					   name),
-				errhint("Create a function %s(tenant_id text) RETURNS void and, if aggregates are to be rebuilt one by one, %s(tenant_id text, aggregate_id text) RETURNS void.",
-						name, name));
-	return qualified;
-}
-
 /* ---- order ---- */
 
 /* Does one table refer to another? */
@@ -160,7 +115,7 @@ call_function(const Clearing *clearing)
 {
 	const PjProjection *projection = clearing->projection;
 	bool		aggregate = clearing->aggregate != 0;
-	PjSignature signature = clear_signature(aggregate);
+	PjSignature signature = pj_clear_signature(aggregate);
 	Oid			function = pj_function_find(&signature,
 											projection->options.clear,
 											pj_projection_owner(projection));

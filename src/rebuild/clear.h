@@ -12,7 +12,6 @@
 extern int64 pj_clear(const PjProjection *projection, Datum tenant,
 					  Datum aggregate);
 extern bool pj_clear_by_aggregate(const PjProjection *projection);
-extern char *pj_clear_function(const char *name, Oid owner);
 extern void pj_clear_check(const PjProjection *projection, bool aggregate);
 extern bool pj_clear_has_rows(const PjProjection *projection, Datum tenant);
 extern int	pj_clear_tenants(const PjProjection *projection, Datum **tenants);

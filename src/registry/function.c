@@ -15,39 +15,11 @@
 #include "parser/parse_func.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 #include "registry/function.h"
 #include "registry/target.h"
-
-static uint64 generation = 0;
-
-static void
-code_changed(Datum arg, int cacheid, uint32 hashvalue)
-{
-	generation++;
-}
-
-/*
- * Another number than before says that a name may mean another function, or
- * that another role may call it.
- */
-uint64
-pj_code_generation(void)
-{
-	if (generation == 0)
-	{
-		static const int caches[] = {PROCOID, NAMESPACEOID, AUTHOID,
-		AUTHMEMROLEMEM, TYPEOID};
-
-		for (int i = 0; i < lengthof(caches); i++)
-			CacheRegisterSyscacheCallback(caches[i], code_changed, (Datum) 0);
-		generation = 1;
-	}
-	return generation;
-}
 
 static Oid
 lookup(const PjSignature *signature, const char *name)
@@ -214,4 +186,49 @@ pj_function_source(const PjSignature *signature, const char *name)
 	ReleaseSysCache(tuple);
 
 	return body;
+}
+
+/* f(tenant_id text) or f(tenant_id text, aggregate_id text). */
+PjSignature
+pj_clear_signature(bool aggregate)
+{
+	return (PjSignature)
+	{
+		.what = "clear",
+			.nargs = aggregate ? 2 : 1,
+			.argtypes = {TEXTOID, TEXTOID},
+			.rettype = VOIDOID,
+			.arguments = aggregate ? "tenant_id text, aggregate_id text" :
+			"tenant_id text",
+			.takes = aggregate ? "tenant_id and aggregate_id, both text" :
+			"tenant_id, a text",
+			.result = "void",
+	};
+}
+
+/*
+ * The function of option "clear", qualified and quoted; there must be one for
+ * tenants, or for aggregates, or both, that the owner may call.
+ */
+char *
+pj_clear_function(const char *name, Oid owner)
+{
+	PjSignature tenant = pj_clear_signature(false);
+	PjSignature aggregate = pj_clear_signature(true);
+	char	   *qualified = NULL;
+
+	if (pj_function_exists(&tenant, name))
+		qualified = pj_function_name(pj_function_find(&tenant, name, owner));
+	if (pj_function_exists(&aggregate, qualified ? qualified : name))
+		qualified = pj_function_name(pj_function_find(&aggregate,
+													  qualified ? qualified :
+													  name, owner));
+	if (qualified == NULL)
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_FUNCTION),
+				errmsg("function %s(tenant_id text) of option \"clear\" does not exist",
+					   name),
+				errhint("Create a function %s(tenant_id text) RETURNS void and, if aggregates are to be rebuilt one by one, %s(tenant_id text, aggregate_id text) RETURNS void.",
+						name, name));
+	return qualified;
 }

@@ -28,6 +28,7 @@ extern const char *pj_function_problem(const PjSignature *signature,
 extern char *pj_function_name(Oid oid);
 extern char *pj_function_source(const PjSignature *signature,
 								const char *name);
-extern uint64 pj_code_generation(void);
+extern PjSignature pj_clear_signature(bool aggregate);
+extern char *pj_clear_function(const char *name, Oid owner);
 
 #endif							/* PJ_FUNCTION_H */

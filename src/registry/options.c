@@ -79,14 +79,6 @@ static const OptionDef option_defs[] = {
 #define field_of(options, def, type) \
 	((type *) ((char *) (options) + (def)->offset))
 
-/* A member of a JSON object. */
-bool
-pj_json_member(Jsonb *json, const char *name, JsonbValue *value)
-{
-	return getKeyJsonValueFromContainer(&json->root, name, strlen(name),
-										value) != NULL;
-}
-
 static char *
 list_choices(const char *const *choices)
 {
@@ -445,4 +437,14 @@ pj_options_set_names(Jsonb *json, const char *option, const char **names)
 	}
 	return replace_option(json, option,
 						  pushJsonbValue(&state, WJB_END_ARRAY, NULL));
+}
+
+/* Does option "digest_ignore" name the column? */
+bool
+pj_options_ignore(const PjOptions *options, const char *column)
+{
+	for (int i = 0; options->digest_ignore[i]; i++)
+		if (strcmp(options->digest_ignore[i], column) == 0)
+			return true;
+	return false;
 }

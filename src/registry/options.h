@@ -36,8 +36,8 @@ extern Jsonb *pj_options_set_text(Jsonb *json, const char *option,
 extern Jsonb *pj_options_set_names(Jsonb *json, const char *option,
 								   const char **names);
 extern const char *pj_options_read(Jsonb *json, PjOptions *options);
-extern bool pj_json_member(Jsonb *json, const char *name, JsonbValue *value);
 extern const char *pj_choose(const char *value, const char *const *choices,
 							 const char *what);
+extern bool pj_options_ignore(const PjOptions *options, const char *column);
 
 #endif							/* PJ_OPTIONS_H */

@@ -33,7 +33,6 @@
 #include "utils/varlena.h"
 
 #include "registry/target.h"
-#include "state/digest.h"
 
 static void
 check_relation(Relation rel, Oid owner)
@@ -598,7 +597,7 @@ column_list(Relation rel, const char *alias, const Bitmapset *wanted,
 		Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), i);
 		const char *name = NameStr(attribute->attname);
 
-		if (attribute->attisdropped || pj_digest_ignores(projection, name) ||
+		if (attribute->attisdropped || pj_options_ignore(&projection->options, name) ||
 			(wanted && !bms_is_member(i + 1 - FirstLowInvalidHeapAttributeNumber,
 									  wanted)))
 			continue;
@@ -640,7 +639,7 @@ identity_columns(Relation rel, const PjProjection *projection)
 	int			member = -1;
 
 	while ((member = bms_next_member(key, member)) >= 0)
-		if (pj_digest_ignores(projection,
+		if (pj_options_ignore(&projection->options,
 					   get_attname(RelationGetRelid(rel),
 								   member + FirstLowInvalidHeapAttributeNumber,
 								   false)))

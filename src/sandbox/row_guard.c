@@ -36,7 +36,7 @@
 #include "utils/syscache.h"
 
 #include "base/errcodes.h"
-#include "registry/function.h"
+#include "base/generation.h"
 #include "sandbox/row_guard.h"
 #include "sandbox/user_context.h"
 

@@ -178,16 +178,6 @@ is_always_alike(Oid type)
 	}
 }
 
-/* Does a column not count? */
-bool
-pj_digest_ignores(const PjProjection *projection, const char *column)
-{
-	for (int i = 0; projection->options.digest_ignore[i]; i++)
-		if (strcmp(projection->options.digest_ignore[i], column) == 0)
-			return true;
-	return false;
-}
-
 static int64 add_column(int64 layout, Form_pg_attribute attribute);
 
 /* So does a change of a composite type. */
@@ -275,7 +265,7 @@ pj_hasher_begin(PjHasher *hasher, Relation rel,
 		bool		varlena;
 
 		if (attribute->attisdropped ||
-			pj_digest_ignores(projection, NameStr(attribute->attname)))
+			pj_options_ignore(&projection->options, NameStr(attribute->attname)))
 			continue;
 		getTypeOutputInfo(attribute->atttypid, &output, &varlena);
 		fmgr_info(output, &hasher->outputs[i]);

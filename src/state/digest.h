@@ -34,8 +34,6 @@ typedef struct PjHasher
 	int			guc_level;
 } PjHasher;
 
-extern bool pj_digest_ignores(const PjProjection *projection,
-							  const char *column);
 extern void pj_hasher_begin(PjHasher *hasher, Relation rel,
 							const PjProjection *projection, int target);
 extern void pj_hasher_row(PjHasher *hasher, const Datum *values,

@@ -40,7 +40,6 @@
 #include "utils/timeout.h"
 #include "utils/timestamp.h"
 
-#include "api/items.h"
 #include "apply/read_model.h"
 #include "base/guc.h"
 #include "base/lock.h"
@@ -48,6 +47,7 @@
 #include "feed/due_pairs.h"
 #include "feed/handover.h"
 #include "feed/pair_step.h"
+#include "feed/retry.h"
 #include "ipc/shmem.h"
 #include "ipc/wakeup.h"
 #include "kinds/problem.h"
@@ -460,7 +460,7 @@ work_with_caution(PjStep *step)
 	if (step->announced)
 	{
 		work.rescan = true;
-		pj_item_apply_announced(step);
+		pj_apply_announced(step);
 		step->announced = 0;
 		pj_caution_passed(step->projection_id, step->tenant,
 						  step->pair.projection->options.batch_size);

@@ -1,5 +1,5 @@
 /*
- * items.c
+ * repair.c
  *	  What an operator does with one queued event: try it again now, put it
  *	  back into the queue, pass over it, or take that back.
  *
@@ -16,23 +16,18 @@
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
-#include "api/items.h"
-#include "apply/apply.h"
 #include "base/args.h"
-#include "base/guc.h"
 #include "base/lock.h"
 #include "base/statement.h"
-#include "feed/pair_step.h"
+#include "feed/retry.h"
 #include "ipc/wakeup.h"
 #include "kinds/problem.h"
-#include "log/tail.h"
 #include "rebuild/clear.h"
 #include "rebuild/rebuild.h"
 #include "registry/projection.h"
 #include "sandbox/user_context.h"
 #include "state/cursor.h"
 #include "state/failure.h"
-#include "state/offset.h"
 #include "state/outbox.h"
 #include "state/run_row.h"
 
@@ -46,23 +41,13 @@ PG_FUNCTION_INFO_V1(projector_note);
 /* The locks of so many pairs of a projection are taken one by one. */
 #define MAX_LOCKED_PAIRS	64
 
-/* An event of a pair, as the functions' first four arguments name it. */
-typedef struct QueuedEvent
-{
-	PjPair		pair;
-	Datum		aggregate;
-	int64		sequence;
-	bool		counted;		/* the attempt has been counted already */
-	PjContext	saved;
-} QueuedEvent;
-
 /*
  * Read the arguments and take the locks; what changes the registry needs the
  * projection's lock exclusively.
  */
 static void
 enter_item(FunctionCallInfo fcinfo, const char *function, LOCKMODE mode,
-		   QueuedEvent *item)
+		   PjQueuedEvent *item, PjContext *saved)
 {
 	char	   *name = pj_required_name(fcinfo, 0, "name");
 	Datum		tenant = pj_required_text(fcinfo, 1, "tenant_id");
@@ -77,43 +62,16 @@ enter_item(FunctionCallInfo fcinfo, const char *function, LOCKMODE mode,
 
 	pj_wake_at_commit();
 	pj_hint_at_commit(tenant);
-	pj_enter_internal(&item->saved);
+	pj_enter_internal(saved);
 	pj_lock_pair(projection->id, tenant, ShareLock, true);
 	pj_lock_driver(projection->id, tenant, true);
 	pj_pair_look(&item->pair, projection, tenant);
 	pj_run_refuse(projection, tenant);
 }
 
-static int64
-item_offset(const QueuedEvent *item)
-{
-	PjOffset	offset = {.aggregate = item->aggregate};
-
-	pj_offsets_load(item->pair.projection->id, item->pair.tenant, &offset, 1);
-	return offset.last;
-}
-
-/* An event that has been applied cannot be applied or passed over now. */
-static void
-refuse_below_offset(const QueuedEvent *item)
-{
-	int64		offset = item_offset(item);
-
-	if (offset >= item->sequence)
-		ereport(ERROR,
-				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("event %lld of aggregate \"%s\" is not above the offset of projection \"%s\"",
-					   (long long) item->sequence,
-					   TextDatumGetCString(item->aggregate),
-					   item->pair.projection->name),
-				errdetail("The offset is %lld: the event has been applied or passed over.",
-						  (long long) offset),
-				errhint("To apply it again, use projector_rebuild."));
-}
-
 /* The event itself; an error if it is not there, or of no interest. */
 static PjEvent *
-load_event(const QueuedEvent *item)
+load_event(const PjQueuedEvent *item)
 {
 	const PjProjection *projection = item->pair.projection;
 	PjRange		range = {.aggregate = item->aggregate,
@@ -136,113 +94,17 @@ load_event(const QueuedEvent *item)
 	return event;
 }
 
-/* The state of a pair that had stopped, once it is set going again. */
-static PjState
-state_when_set_going(const PjPair *pair)
-{
-	return pair->last_log_seq < pair->handover ?
-		PJ_REPLAYING : PJ_LIVE;
-}
-
 /* ---- retry ---- */
-
-/*
- * In log order, an event is applied after all of its tenant's before it.  If
- * one of those has failed it has to wait.
- */
-static const char *
-retry_in_log_order(QueuedEvent *item, int64 log_seq)
-{
-	PjStep		step = {.pair = item->pair,.moved = true};
-	PjBounds	bounds = {.limit = PG_INT32_MAX,.tail = log_seq,
-	.retry = log_seq,.counted = item->counted};
-	bool		failed;
-
-	/* what is not settled has to wait too */
-	if (!pj_tail_reaches(log_seq, pj_tail_wait))
-		return "held";
-	step.pair.paused = false;
-	if (step.pair.state == PJ_STOPPED)
-		step.pair.state = state_when_set_going(&step.pair);
-	while (pj_step(&step, &bounds) == PJ_MORE && step.counts.failed == 0)
-		;
-
-	/* the dead event it had stopped at may still be there */
-	if (item->pair.state == PJ_STOPPED &&
-		step.pair.last_log_seq == item->pair.last_log_seq)
-		step.pair.state = PJ_STOPPED;
-
-	/* the cursor stands before the event that has failed */
-	failed = step.counts.failed > 0 && step.pair.last_log_seq == log_seq - 1;
-	pj_step_save(&step);
-	if (step.pair.last_log_seq >= log_seq)
-		return "applied";
-	return failed ? "failed" : "held";
-}
-
-/* Apply one queued event, and those of its aggregate before it. */
-static const char *
-retry_item(QueuedEvent *item)
-{
-	PjPair	   *pair = &item->pair;
-	PjRange		range = {.aggregate = item->aggregate,.upto = item->sequence,
-	.own = pair->projection->options.batch_size};
-	PjClaim		claim;
-	PjApply		apply = {
-		.pair = pair,
-		.driver = PJ_BY_RETRY,
-		.ranges = &range,
-		.nranges = 1,
-		.claims = &claim,
-		.nclaims = 1,
-		.counted = item->counted,
-	};
-	PjCounts	counts = {0};
-
-	if (!pj_outbox_claim_one(pair->projection->id, pair->tenant,
-							 item->aggregate, item->sequence, &claim))
-		return "none";
-	refuse_below_offset(item);
-	apply.retry = pj_event_log_seq(&claim.event);
-	if (pair->projection->log_ordered)
-		return retry_in_log_order(item, apply.retry);
-
-	do
-	{
-		pj_apply(&apply);
-		pj_apply_count(&apply, &counts);
-	} while (apply.incomplete && apply.applied > 0 && apply.failed == 0);
-	pj_cursor_save(pair, &counts);
-
-	if (apply.failed > 0 && apply.failed_at == item->sequence)
-		return "failed";
-	if (apply.dropped > 0)
-		return "none";
-	return item_offset(item) >= item->sequence ? "applied" : "held";
-}
-
-/*
- * Apply the event that a step has announced.  The caller has entered the pair,
- * and our own context.
- */
-void
-pj_item_apply_announced(const PjStep *step)
-{
-	QueuedEvent item = {.pair = step->pair,
-		.aggregate = step->announced_aggregate,
-	.sequence = step->announced_sequence,.counted = true};
-
-	(void) retry_item(&item);
-}
 
 /* See the install script. */
 Datum
 projector_retry(PG_FUNCTION_ARGS)
 {
-	QueuedEvent item = {0};
+	PjQueuedEvent item = {0};
+	PjContext	saved;
 	const char *result;
 
-	enter_item(fcinfo, "projector_retry", ShareLock, &item);
+	enter_item(fcinfo, "projector_retry", ShareLock, &item, &saved);
 	if (item.pair.mode == PJ_OFF)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -258,8 +120,8 @@ projector_retry(PG_FUNCTION_ARGS)
 					   TextDatumGetCString(item.pair.tenant)),
 				errhint("Events are applied in another mode: see projector_set_mode."));
 	pj_refuse_problem(item.pair.projection);
-	result = retry_item(&item);
-	pj_leave_internal(&item.saved);
+	result = pj_queued_retry(&item);
+	pj_leave_internal(&saved);
 
 	PG_RETURN_TEXT_P(cstring_to_text(result));
 }
@@ -279,7 +141,7 @@ requeue_item(PjPair *pair, const PjEvent *event)
 		return false;
 	if (pair->state == PJ_STOPPED)
 	{
-		pair->state = state_when_set_going(pair);
+		pair->state = pj_state_when_set_going(pair);
 		pj_cursor_save(pair, &(PjCounts) {0});
 	}
 	pj_outbox_release(pair->projection->id, pair->tenant, &aggregate, 1);
@@ -290,18 +152,19 @@ requeue_item(PjPair *pair, const PjEvent *event)
 Datum
 projector_requeue(PG_FUNCTION_ARGS)
 {
-	QueuedEvent item = {0};
+	PjQueuedEvent item = {0};
+	PjContext	saved;
 	PjClaim		claim;
 	bool		done = false;
 
-	enter_item(fcinfo, "projector_requeue", ShareLock, &item);
+	enter_item(fcinfo, "projector_requeue", ShareLock, &item, &saved);
 	if (pj_outbox_claim_one(item.pair.projection->id, item.pair.tenant,
 							item.aggregate, item.sequence, &claim))
 	{
-		refuse_below_offset(&item);
+		pj_queued_refuse_applied(&item);
 		done = requeue_item(&item.pair, &claim.event);
 	}
-	pj_leave_internal(&item.saved);
+	pj_leave_internal(&saved);
 
 	PG_RETURN_BOOL(done);
 }
@@ -464,7 +327,8 @@ projector_skip(PG_FUNCTION_ARGS)
 {
 	Datum		reason = pj_optional_text(fcinfo, 4, "reason");
 	char	   *who = GetUserNameFromId(GetUserId(), false);
-	QueuedEvent item = {0};
+	PjQueuedEvent item = {0};
+	PjContext	saved;
 	PjEvent    *event;
 	bool		done;
 
@@ -473,15 +337,15 @@ projector_skip(PG_FUNCTION_ARGS)
 				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				errmsg("reason must not be null"),
 				errhint("Say why the event may be left out: reason => '...'. It is kept with the failure."));
-	enter_item(fcinfo, "projector_skip", ExclusiveLock, &item);
+	enter_item(fcinfo, "projector_skip", ExclusiveLock, &item, &saved);
 	event = load_event(&item);
-	refuse_below_offset(&item);
+	pj_queued_refuse_applied(&item);
 	done = pj_failure_skip(item.pair.projection, event, reason, who);
 	pj_failure_note_skips(item.pair.projection);
 
 	/* whoever meets it next passes over it, and goes on with the others */
 	requeue_item(&item.pair, event);
-	pj_leave_internal(&item.saved);
+	pj_leave_internal(&saved);
 
 	PG_RETURN_BOOL(done);
 }
@@ -490,14 +354,15 @@ projector_skip(PG_FUNCTION_ARGS)
 Datum
 projector_unskip(PG_FUNCTION_ARGS)
 {
-	QueuedEvent item = {0};
+	PjQueuedEvent item = {0};
+	PjContext	saved;
 	PjEvent    *event;
 	bool		passed;
 	bool		done;
 
-	enter_item(fcinfo, "projector_unskip", ExclusiveLock, &item);
+	enter_item(fcinfo, "projector_unskip", ExclusiveLock, &item, &saved);
 	event = load_event(&item);
-	passed = item_offset(&item) >= item.sequence;
+	passed = pj_queued_offset(&item) >= item.sequence;
 	done = pj_failure_unskip(item.pair.projection, pj_event_log_seq(event));
 	pj_failure_note_skips(item.pair.projection);
 	if (done && passed && pj_clear_by_aggregate(item.pair.projection))
@@ -506,7 +371,7 @@ projector_unskip(PG_FUNCTION_ARGS)
 									item.aggregate);
 		passed = false;
 	}
-	pj_leave_internal(&item.saved);
+	pj_leave_internal(&saved);
 
 	if (done && passed)
 		ereport(NOTICE,

@@ -1,0 +1,145 @@
+/*
+ * retry.c
+ *	  Applying one queued event now, whatever its back-off says: for an operator
+ *	  (api/repair.c), and for a worker that tries events one by one after a crash
+ *	  (worker/caution.c).
+ */
+#include "base/compat.h"
+
+#include "utils/builtins.h"
+
+#include "apply/apply.h"
+#include "base/guc.h"
+#include "feed/retry.h"
+#include "log/tail.h"
+#include "state/offset.h"
+#include "state/outbox.h"
+
+/* The last event that has been applied for the item's aggregate. */
+int64
+pj_queued_offset(const PjQueuedEvent *item)
+{
+	PjOffset	offset = {.aggregate = item->aggregate};
+
+	pj_offsets_load(item->pair.projection->id, item->pair.tenant, &offset, 1);
+	return offset.last;
+}
+
+/* An event that has been applied can be neither applied nor skipped. */
+void
+pj_queued_refuse_applied(const PjQueuedEvent *item)
+{
+	int64		offset = pj_queued_offset(item);
+
+	if (offset >= item->sequence)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("event %lld of aggregate \"%s\" is not above the offset of projection \"%s\"",
+					   (long long) item->sequence,
+					   TextDatumGetCString(item->aggregate),
+					   item->pair.projection->name),
+				errdetail("The offset is %lld: the event has been applied or passed over.",
+						  (long long) offset),
+				errhint("To apply it again, use projector_rebuild."));
+}
+
+/* The state of a pair that had stopped, once it is set going again. */
+PjState
+pj_state_when_set_going(const PjPair *pair)
+{
+	return pair->last_log_seq < pair->handover ?
+		PJ_REPLAYING : PJ_LIVE;
+}
+
+/*
+ * In log order, an event is applied after all of its tenant's before it.  If
+ * one of those has failed it has to wait.
+ */
+static const char *
+retry_in_log_order(PjQueuedEvent *item, int64 log_seq)
+{
+	PjStep		step = {.pair = item->pair,.moved = true};
+	PjBounds	bounds = {.limit = PG_INT32_MAX,.tail = log_seq,
+	.retry = log_seq,.counted = item->counted};
+	bool		failed;
+
+	/* what is not settled has to wait too */
+	if (!pj_tail_reaches(log_seq, pj_tail_wait))
+		return "held";
+	step.pair.paused = false;
+	if (step.pair.state == PJ_STOPPED)
+		step.pair.state = pj_state_when_set_going(&step.pair);
+	while (pj_step(&step, &bounds) == PJ_MORE && step.counts.failed == 0)
+		;
+
+	/* the dead event it had stopped at may still be there */
+	if (item->pair.state == PJ_STOPPED &&
+		step.pair.last_log_seq == item->pair.last_log_seq)
+		step.pair.state = PJ_STOPPED;
+
+	/* the cursor stands before the event that has failed */
+	failed = step.counts.failed > 0 && step.pair.last_log_seq == log_seq - 1;
+	pj_step_save(&step);
+	if (step.pair.last_log_seq >= log_seq)
+		return "applied";
+	return failed ? "failed" : "held";
+}
+
+/*
+ * Apply one queued event, and those of its aggregate before it.  Returns what
+ * projector_retry() returns.  The caller holds the pair's lock and its driver
+ * lock.
+ */
+const char *
+pj_queued_retry(PjQueuedEvent *item)
+{
+	PjPair	   *pair = &item->pair;
+	PjRange		range = {.aggregate = item->aggregate,.upto = item->sequence,
+	.own = pair->projection->options.batch_size};
+	PjClaim		claim;
+	PjApply		apply = {
+		.pair = pair,
+		.driver = PJ_BY_RETRY,
+		.ranges = &range,
+		.nranges = 1,
+		.claims = &claim,
+		.nclaims = 1,
+		.counted = item->counted,
+	};
+	PjCounts	counts = {0};
+
+	if (!pj_outbox_claim_one(pair->projection->id, pair->tenant,
+							 item->aggregate, item->sequence, &claim))
+		return "none";
+	pj_queued_refuse_applied(item);
+	apply.retry = pj_event_log_seq(&claim.event);
+	if (pair->projection->log_ordered)
+		return retry_in_log_order(item, apply.retry);
+
+	do
+	{
+		pj_apply(&apply);
+		pj_apply_count(&apply, &counts);
+	} while (apply.incomplete && apply.applied > 0 && apply.failed == 0);
+	pj_cursor_save(pair, &counts);
+
+	if (apply.failed > 0 && apply.failed_at == item->sequence)
+		return "failed";
+	if (apply.dropped > 0)
+		return "none";
+	return pj_queued_offset(item) >= item->sequence ? "applied" : "held";
+}
+
+/*
+ * Apply the event that a step has announced.  The caller has entered the pair,
+ * and our own context.
+ */
+void
+pj_apply_announced(const PjStep *step)
+{
+	PjQueuedEvent item = {.pair = step->pair,
+		.aggregate = step->announced_aggregate,
+	.sequence = step->announced_sequence,.counted = true};
+
+	(void) pj_queued_retry(&item);
+}
