@@ -144,7 +144,7 @@ count_targets(Datum targets)
 static void
 guard_targets(const PjDefinition *definition)
 {
-	if (pj_is_fold(definition->kind->name))
+	if (pj_is_fold(definition->kind->id))
 		return;
 	for (int i = 0; i < count_targets(definition->targets); i++)
 		pj_guard_install(definition->target_oids[i]);
@@ -259,8 +259,8 @@ read_create_arguments(FunctionCallInfo fcinfo, PjDefinition *definition)
 	definition->key = pj_required_name(fcinfo, 6, "key");
 	definition->event_types = pj_optional(fcinfo, 7);
 	definition->mode = pj_mode(pj_required_name(fcinfo, 8, "mode"));
-	definition->ordering = PG_ARGISNULL(9) ? NULL :
-		text_to_cstring(PG_GETARG_TEXT_PP(9));
+	definition->ordering = PG_ARGISNULL(9) ? PJ_ORDERING_UNSET :
+		pj_ordering(text_to_cstring(PG_GETARG_TEXT_PP(9)));
 	if (strcmp(pj_required_name(fcinfo, 10, "source"), "events") != 0)
 		ereport(ERROR,
 				errcode(ERRCODE_UNDEFINED_OBJECT),
@@ -316,13 +316,13 @@ insert_definition(const PjDefinition *definition, Oid owner)
 
 	set_string(values, nulls, 0, definition->name);
 	set_string(values, nulls, 1, GetUserNameFromId(owner, false));
-	set_string(values, nulls, 2, definition->kind->name);
+	set_string(values, nulls, 2, pj_kind_names[definition->kind->id]);
 	set_code(values, nulls, 3, definition);
 	set_value(values, nulls, 7, definition->targets);
 	set_string(values, nulls, 8, definition->key);
 	set_value(values, nulls, 9, definition->event_types);
 	set_string(values, nulls, 10, pj_mode_names[definition->mode]);
-	set_string(values, nulls, 11, definition->ordering);
+	set_string(values, nulls, 11, pj_ordering_names[definition->ordering]);
 	set_value(values, nulls, 12, JsonbPGetDatum(definition->options));
 	set_string(values, nulls, 13, pj_home());
 	set_value(values, nulls, 14,

@@ -80,7 +80,7 @@ check_event_types(PjDefinition *definition)
 static bool
 is_fold(const PjDefinition *definition)
 {
-	return pj_is_fold(definition->kind->name);
+	return pj_is_fold(definition->kind->id);
 }
 
 /* What the i'th target is needed for. */
@@ -92,7 +92,7 @@ target_need(const PjDefinition *definition, const PjOptions *options, int i)
 	if (is_fold(definition))
 		return pj_key_is_aggregate(definition->key) ? PJ_NEEDS_FOLD :
 			PJ_NEEDS_LOG_FOLD;
-	return strcmp(options->checkpoint, "check") == 0 ? PJ_NEEDS_CHECKPOINT :
+	return options->checkpoint == PJ_CHECKPOINT_CHECK ? PJ_NEEDS_CHECKPOINT :
 		PJ_NEEDS_NOTHING;
 }
 
@@ -243,7 +243,6 @@ check_targets(PjDefinition *definition, const PjOptions *options, Oid owner)
 static void
 check_ordering(PjDefinition *definition)
 {
-	static const char *const orderings[] = {"aggregate", "log", NULL};
 	bool		other_key = !pj_key_is_aggregate(definition->key);
 
 	if (other_key && !is_fold(definition))
@@ -251,11 +250,10 @@ check_ordering(PjDefinition *definition)
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("key can be chosen for folds only"),
 				errhint("Handlers and statements find their rows themselves: leave key out."));
-	if (definition->ordering == NULL)
-		definition->ordering = other_key ? "log" : "aggregate";
-	definition->ordering = pj_choose(definition->ordering, orderings,
-									 "ordering");
-	if (other_key && strcmp(definition->ordering, "log") != 0)
+	if (definition->ordering == PJ_ORDERING_UNSET)
+		definition->ordering = other_key ? PJ_ORDERING_LOG :
+			PJ_ORDERING_AGGREGATE;
+	if (other_key && definition->ordering != PJ_ORDERING_LOG)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("a fold whose key is not aggregate_id needs ordering \"log\""),
@@ -265,9 +263,9 @@ check_ordering(PjDefinition *definition)
 
 /* Can a projection be applied in this way? */
 void
-pj_definition_check_mode(const char *name, PjMode mode, const char *ordering)
+pj_definition_check_mode(const char *name, PjMode mode, PjOrdering ordering)
 {
-	bool		by_log = strcmp(ordering, "log") == 0;
+	bool		by_log = ordering == PJ_ORDERING_LOG;
 
 	if (by_log && (mode == PJ_INLINE || mode == PJ_STRICT))
 		ereport(ERROR,
@@ -289,22 +287,24 @@ pj_definition_check_mode(const char *name, PjMode mode, const char *ordering)
 static void
 check_on_error(const PjDefinition *definition, const PjOptions *options)
 {
-	bool		by_log = strcmp(definition->ordering, "log") == 0;
-	const char *wrong = by_log ? "hold" : "stop";
+	bool		by_log = definition->ordering == PJ_ORDERING_LOG;
+	PjErrorChoice wrong = by_log ? PJ_ON_ERROR_HOLD : PJ_ON_ERROR_STOP;
+	PjErrorChoice right = by_log ? PJ_ON_ERROR_STOP : PJ_ON_ERROR_HOLD;
 	JsonbValue	value;
 
 	if (!pj_json_member(definition->options, "on_error", &value) ||
-		strcmp(options->on_error, wrong) != 0)
+		options->on_error != wrong)
 		return;
 	ereport(ERROR,
 			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			errmsg("option \"on_error\" cannot be \"%s\" with ordering \"%s\"",
-				   wrong, definition->ordering),
+				   pj_on_error_names[wrong],
+				   pj_ordering_names[definition->ordering]),
 			by_log ?
 			errdetail("Holding back one aggregate would let events of others overtake it.") :
 			errdetail("A failed event keeps nothing back but its own aggregate."),
 			errhint("Possible values are \"%s\" and \"skip\".",
-					by_log ? "stop" : "hold"));
+					pj_on_error_names[right]));
 }
 
 /* What a rebuild may do depends on the ordering too. */
@@ -312,8 +312,8 @@ static void
 check_on_rebuild_error(const PjDefinition *definition,
 					   const PjOptions *options)
 {
-	if (strcmp(definition->ordering, "log") == 0 &&
-		strcmp(options->on_rebuild_error, "hold") == 0)
+	if (definition->ordering == PJ_ORDERING_LOG &&
+		options->on_rebuild_error == PJ_ON_REBUILD_ERROR_HOLD)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("option \"on_rebuild_error\" cannot be \"hold\" with ordering \"log\""),
@@ -410,7 +410,8 @@ pj_definition_hash(const PjDefinition *definition)
 	if (source == NULL)
 		return NULL;
 	initStringInfo(&str);
-	appendStringInfo(&str, "%s\n%s", definition->kind->name, source);
+	appendStringInfo(&str, "%s\n%s", pj_kind_names[definition->kind->id],
+					 source);
 	if (definition->target_changes > 0)
 		appendStringInfo(&str, "\ntargets %d", definition->target_changes);
 	if (definition->event_types)

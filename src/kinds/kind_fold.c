@@ -1080,7 +1080,7 @@ fold_apply(PjWork *work)
 }
 
 const PjKind pj_kind_fold = {
-	.name = "fold",
+	.id = PJ_KIND_FOLD,
 	.check = fold_check,
 	.source_text = fold_source_text,
 	.problem = fold_problem,
@@ -1090,7 +1090,7 @@ const PjKind pj_kind_fold = {
 };
 
 const PjKind pj_kind_fold_columns = {
-	.name = "fold_columns",
+	.id = PJ_KIND_FOLD_COLUMNS,
 	.check = fold_check,
 	.source_text = fold_source_text,
 	.problem = fold_problem,

@@ -202,7 +202,7 @@ pj_aside_possible(const PjProjection *projection)
 	others = has_other_keys(target);
 	possible = !pj_fold_has_triggers(target) &&
 		!(others && is_observed(target)) &&
-		(strcmp(projection->options.on_rebuild_error, "raise") == 0 ||
+		(projection->options.on_rebuild_error == PJ_ON_REBUILD_ERROR_RAISE ||
 		 (!others && RelationGetFKeyList(target) == NIL));
 	table_close(target, AccessShareLock);
 	return possible;

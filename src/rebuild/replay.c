@@ -41,13 +41,16 @@ pj_refuse_shadow(const PjPair *pair)
 void
 pj_replay_init(PjReplay *replay, PjPair *pair, int64 upto)
 {
-	const char *on_error = pair->projection->options.on_rebuild_error;
+	static const PjOnError on_error[] = {
+		[PJ_ON_REBUILD_ERROR_RAISE] = PJ_ERROR_RAISED,
+		[PJ_ON_REBUILD_ERROR_HOLD] = PJ_ERROR_RECORDED,
+		[PJ_ON_REBUILD_ERROR_SKIP] = PJ_ERROR_SKIPPED,
+	};
 
 	memset(replay, 0, sizeof(*replay));
 	replay->pair = pair;
 	replay->context = CurrentMemoryContext;
-	replay->on_error = strcmp(on_error, "raise") == 0 ? PJ_ERROR_RAISED :
-		strcmp(on_error, "skip") == 0 ? PJ_ERROR_SKIPPED : PJ_ERROR_RECORDED;
+	replay->on_error = on_error[pair->projection->options.on_rebuild_error];
 	replay->walk.tenant = pair->tenant;
 	replay->walk.upto = upto;
 	replay->walk.event_types = pair->projection->event_types;

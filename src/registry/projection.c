@@ -92,6 +92,20 @@ const char *const pj_mode_names[] = {
 	NULL
 };
 
+const char *const pj_kind_names[] = {
+	[PJ_KIND_HANDLER] = "handler",
+	[PJ_KIND_FOLD] = "fold",
+	[PJ_KIND_FOLD_COLUMNS] = "fold_columns",
+	[PJ_KIND_STATEMENT] = "statement",
+	NULL
+};
+
+const char *const pj_ordering_names[] = {
+	[PJ_ORDERING_AGGREGATE] = "aggregate",
+	[PJ_ORDERING_LOG] = "log",
+	NULL
+};
+
 static PjStatement note_overrides = {
 	.sql = "UPDATE projector.projections SET overrides = EXISTS"
 	" (SELECT FROM projector.projection_cursors c"
@@ -151,12 +165,13 @@ pj_home(void)
 PjMode
 pj_mode(const char *name)
 {
-	const char *found = pj_choose(name, pj_mode_names, "mode");
+	return pj_choose(name, pj_mode_names, "mode");
+}
 
-	for (int mode = PJ_OFF; mode <= PJ_STRICT; mode++)
-		if (pj_mode_names[mode] == found)
-			return mode;
-	pg_unreachable();
+PjOrdering
+pj_ordering(const char *name)
+{
+	return pj_choose(name, pj_ordering_names, "ordering");
 }
 
 /*
@@ -209,23 +224,26 @@ static void
 read_code(PjProjection *p, const char *handler, const char *fold,
 		  Jsonb *fold_columns, const char *statement)
 {
-	if (strcmp(p->kind, "handler") == 0)
-		p->handler = read_name(p, handler, "handler");
-	else if (strcmp(p->kind, "fold") == 0)
-		p->fold = read_name(p, fold, "fold");
-	else if (strcmp(p->kind, "fold_columns") == 0)
+	switch (p->kind)
 	{
-		if (fold_columns == NULL || !JB_ROOT_IS_OBJECT(fold_columns))
-			p->unreadable = "fold_columns is not a JSON object";
-		p->fold_columns = p->unreadable == NULL ? fold_columns :
-			DatumGetJsonbP(DirectFunctionCall1(jsonb_in,
-											   CStringGetDatum("{}")));
-	}
-	else
-	{
-		if (statement == NULL)
-			p->unreadable = "statement is null";
-		p->statement = statement ? statement : "";
+		case PJ_KIND_HANDLER:
+			p->handler = read_name(p, handler, "handler");
+			break;
+		case PJ_KIND_FOLD:
+			p->fold = read_name(p, fold, "fold");
+			break;
+		case PJ_KIND_FOLD_COLUMNS:
+			if (fold_columns == NULL || !JB_ROOT_IS_OBJECT(fold_columns))
+				p->unreadable = "fold_columns is not a JSON object";
+			p->fold_columns = p->unreadable == NULL ? fold_columns :
+				DatumGetJsonbP(DirectFunctionCall1(jsonb_in,
+												   CStringGetDatum("{}")));
+			break;
+		case PJ_KIND_STATEMENT:
+			if (statement == NULL)
+				p->unreadable = "statement is null";
+			p->statement = statement ? statement : "";
+			break;
 	}
 }
 
@@ -260,23 +278,31 @@ read_targets(PjProjection *p, Datum column)
 	p->misnamed = p->unreadable != before;
 }
 
-/* What may be wrong in a row that was written by hand, or by a later version. */
-static void
-read_choices(PjProjection *p, const char *mode)
+/*
+ * The value of an enum that a column names.  A row that was written by hand, or
+ * by a later version, may name none: then it is "otherwise".
+ */
+static int
+read_choice(PjProjection *p, const char *name, const char *const *names,
+			const char *what, int otherwise)
 {
-	const char *problem;
-	int			i = PJ_OFF;
+	int			choice = pj_choice(name, names);
 
-	while (pj_mode_names[i] && strcmp(pj_mode_names[i], mode) != 0)
-		i++;
-	p->mode = pj_mode_names[i] ? i : PJ_ASYNC;
-	if (pj_mode_names[i] == NULL)
-		p->unreadable = psprintf("unknown mode \"%s\"", mode);
-	p->log_ordered = strcmp(p->ordering, "log") == 0;
-	problem = pj_options_read(p->options_json, &p->options);
+	if (choice >= 0)
+		return choice;
+	p->unreadable = psprintf("unknown %s \"%s\"", what, name);
+	return otherwise;
+}
+
+/* What a row's options say. */
+static void
+read_options(PjProjection *p)
+{
+	const char *problem = pj_options_read(p->options_json, &p->options);
+
 	if (problem)
 		p->unreadable = problem;
-	for (i = 0; p->options.writes[i]; i++)
+	for (int i = 0; p->options.writes[i]; i++)
 		p->options.writes[i] = read_name(p, p->options.writes[i],
 										 "option \"writes\"");
 	if (p->options.clear)
@@ -323,7 +349,8 @@ read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
 	p->id = p->base_id = DatumGetInt32(columns[Anum_projection_id - 1]);
 	p->name = text_column(Anum_name);
 	p->owner = text_column(Anum_owner);
-	p->kind = text_column(Anum_kind);
+	p->kind = read_choice(p, text_column(Anum_kind), pj_kind_names, "kind",
+						  PJ_KIND_STATEMENT);
 	read_code(p, text_column(Anum_handler), text_column(Anum_fold),
 			  nulls[Anum_fold_columns - 1] ? NULL :
 			  DatumGetJsonbPCopy(columns[Anum_fold_columns - 1]),
@@ -332,14 +359,19 @@ read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
 	read_targets(p, columns[Anum_targets - 1]);
 	if (!nulls[Anum_event_types - 1])
 		read_event_types(p, columns[Anum_event_types - 1]);
-	p->ordering = text_column(Anum_ordering);
+	p->ordering = read_choice(p, text_column(Anum_ordering),
+							  pj_ordering_names, "ordering",
+							  PJ_ORDERING_AGGREGATE);
+	p->log_ordered = p->ordering == PJ_ORDERING_LOG;
+	p->mode = read_choice(p, text_column(Anum_mode), pj_mode_names, "mode",
+						  PJ_ASYNC);
 	p->options_json = DatumGetJsonbPCopy(columns[Anum_options - 1]);
-	read_choices(p, text_column(Anum_mode));
+	read_options(p);
 	p->paused = DatumGetBool(columns[Anum_paused - 1]);
 	p->overrides = DatumGetBool(columns[Anum_overrides - 1]);
 	p->skips = DatumGetBool(columns[Anum_skips - 1]) ||
-		p->options.skip_errors ||
-		strcmp(p->options.on_rebuild_error, "skip") == 0;
+		p->options.on_error == PJ_ON_ERROR_SKIP ||
+		p->options.on_rebuild_error == PJ_ON_REBUILD_ERROR_SKIP;
 	p->handed_over = !nulls[Anum_handover_log_seq - 1];
 	if (p->handed_over)
 		p->handover_log_seq = DatumGetInt64(columns[Anum_handover_log_seq - 1]);

@@ -199,12 +199,7 @@ static const char *const state_names[] = {
 static PjState
 state_of(const char *name)
 {
-	const char *found = pj_choose(name, state_names, "state");
-
-	for (int state = PJ_LIVE; state <= PJ_STOPPED; state++)
-		if (state_names[state] == found)
-			return state;
-	pg_unreachable();
+	return pj_choose(name, state_names, "state");
 }
 
 static void

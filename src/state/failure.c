@@ -341,7 +341,8 @@ pj_failure_record(const PjProjection *projection, const PjEvent *event,
 		attempts >= allowed;
 
 	/* what is not in the log cannot be passed over */
-	bool		skip = last && options->skip_errors && pj_event_id(event) != 0;
+	bool		skip = last && options->on_error == PJ_ON_ERROR_SKIP &&
+		pj_event_id(event) != 0;
 	const char *message = message_of(error);
 	int			errors;
 
