@@ -444,7 +444,11 @@ refresh_digests(const PjProjection *projection,
 		return;
 	n = pj_clear_tenants(&changed, &tenants);
 	for (int i = 0; i < n; i++)
-		pj_model_refresh(&changed, tenants[i], 0);
+	{
+		PjPair		pair = {.projection = &changed,.tenant = tenants[i]};
+
+		pj_model_refresh(&pair, 0);
+	}
 }
 
 /*

@@ -340,7 +340,7 @@ projector_skip(PG_FUNCTION_ARGS)
 	enter_item(fcinfo, "projector_skip", ExclusiveLock, &item, &saved);
 	event = load_event(&item);
 	pj_queued_refuse_applied(&item);
-	done = pj_failure_skip(item.pair.projection, event, reason, who);
+	done = pj_failure_skip(&item.pair, event, reason, who);
 	pj_failure_note_skips(item.pair.projection);
 
 	/* whoever meets it next passes over it, and goes on with the others */

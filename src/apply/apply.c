@@ -145,8 +145,7 @@ move_offsets(PjBatch *batch, int lo, int hi)
 		moves[n].to = pj_event_sequence(batch->events[i]);
 		moves[n++].event_id = pj_event_id(batch->events[i]);
 	}
-	return pj_offsets_move(batch->projection->id, batch->apply->pair->tenant,
-						   moves, n);
+	return pj_offsets_move(batch->books, batch->apply->pair->tenant, moves, n);
 }
 
 /* A piece of a batch being applied. */
@@ -163,6 +162,7 @@ init_piece(Piece *piece, PjBatch *batch, int lo, int hi)
 	piece->batch = batch;
 	piece->work.projection = batch->projection;
 	piece->work.tenant = batch->tenant;
+	piece->work.table = pj_pair_table(batch->apply->pair);
 	piece->work.events = batch->events;
 	piece->work.lo = lo;
 	piece->work.hi = hi;
@@ -276,11 +276,11 @@ note_failed(PjBatch *batch, int i, ErrorData *error)
 	{
 		if (pj_failure_transient(error))
 			ReThrowError(error);	/* it is not the event's fault */
-		pj_failure_pass_over(batch->projection, batch->events[i], error);
+		pj_failure_pass_over(batch->apply->pair, batch->events[i], error);
 		outcome = PJ_PASS_OVER;
 	}
 	else
-		outcome = pj_failure_record(batch->projection, batch->events[i],
+		outcome = pj_failure_record(batch->apply->pair, batch->events[i],
 									batch->items[i].attempt_count - counted,
 									error);
 
@@ -411,7 +411,7 @@ announce_first(PjBatch *batch)
 		return;
 	slice = &batch->slices[batch->slice_of[i]];
 	pj_batch_enter(batch);
-	outcome = pj_failure_record(batch->projection, batch->events[i],
+	outcome = pj_failure_record(batch->apply->pair, batch->events[i],
 								batch->items[i].attempt_count, &error);
 	slice->end = i;
 	slice->stopped = true;
@@ -456,6 +456,7 @@ apply_once(PjApply *apply)
 	PjBatch		batch = {
 		.apply = apply,
 		.projection = apply->pair->projection,
+		.books = pj_pair_books(apply->pair),
 		.kind = pj_kind(apply->pair->projection->kind),
 		.tenant = TextDatumGetCString(apply->pair->tenant),
 		.by_log = apply->pair->projection->log_ordered,
@@ -506,19 +507,19 @@ apply_repeatedly(PjApply *apply)
  * Bring the digest up to date that is kept of the read model.  (An append must
  * not write what others write too: it leaves a note.)  If rows are hashed in
  * another way than they were, it must be found from the rows, for which one must
- * have the pair to oneself; so a note is left for whoever does that.
+ * have the pair to oneself; so a note is left for whoever does that.  What is
+ * not the live read model is nobody else's.
  */
 static void
 keep_digest(const PjApply *apply)
 {
 	const PjPair *pair = apply->pair;
 
-	if (pj_digest_change(pair->projection->id, pair->tenant, &apply->digest,
+	if (pj_digest_change(pj_pair_books(pair), pair->tenant, &apply->digest,
 						 apply->last_log_seq))
 		return;
-	if (OidIsValid(pair->projection->aside))
-		pj_model_refresh(pair->projection, pair->tenant,
-						 apply->last_log_seq);
+	if (pair->destination)
+		pj_model_refresh(pair, apply->last_log_seq);
 	else
 		pj_delta_add(pair, &(PjCounts) {0}, &apply->digest,
 					 apply->last_log_seq);
@@ -539,7 +540,7 @@ pj_apply(PjApply *apply)
 	INSTR_TIME_SUBTRACT(duration, start);
 	apply->us = INSTR_TIME_GET_MICROSEC(duration);
 	if (apply->applied + apply->skipped + apply->failed + apply->dropped > 0)
-		pj_waiters_tell(projection->base_id, apply->pair->tenant);
+		pj_waiters_tell(projection->id, apply->pair->tenant);
 
 	if (!pj_is_append(apply) && !pj_digest_is_zero(&apply->digest))
 		keep_digest(apply);

@@ -32,6 +32,7 @@ typedef struct PjBatch
 {
 	PjApply    *apply;
 	const PjProjection *projection;
+	int32		books;			/* the number of the pair's offsets and items */
 	const PjKind *kind;
 	const char *tenant;
 	PjOffset   *offsets;		/* of the ranges' aggregates; kept up to date

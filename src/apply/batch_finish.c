@@ -54,9 +54,9 @@ settle_applied(PjBatch *batch)
 	if (ngone > 0)
 		pj_outbox_delete_rows(gone, ngone);
 	if (batch->nstale > 0)
-		pj_outbox_delete(batch->projection->id, batch->stale, batch->nstale);
+		pj_outbox_delete(batch->books, batch->stale, batch->nstale);
 	if (nclosed > 0)
-		pj_failure_resolve(batch->projection, closed, nclosed, "applied");
+		pj_failure_resolve(batch->apply->pair, closed, nclosed, "applied");
 }
 
 /*
@@ -83,7 +83,7 @@ settle_unqueued(PjBatch *batch)
 				pj_batch_is_reread(batch, &apply->given[i], apply->pair);
 	}
 	if (n > 0)
-		pj_outbox_enqueue(batch->projection->id, unqueued, n);
+		pj_outbox_enqueue(batch->books, unqueued, n);
 }
 
 /*
@@ -101,8 +101,8 @@ settle_claim(PjBatch *batch, PjClaim *claim)
 	if (pj_event_sequence(event) <= batch->offsets[claim->range].last ||
 		!pj_projection_wants(batch->projection, event))
 	{
-		pj_outbox_delete(batch->projection->id, &log_seq, 1);
-		pj_failure_resolve(batch->projection, &log_seq, 1,
+		pj_outbox_delete(batch->books, &log_seq, 1);
+		pj_failure_resolve(batch->apply->pair, &log_seq, 1,
 						   pj_projection_wants(batch->projection, event) ?
 						   "applied" : "skipped");
 		batch->apply->dropped++;
@@ -112,7 +112,7 @@ settle_claim(PjBatch *batch, PjClaim *claim)
 								 pj_event_aggregate(event),
 								 pj_event_sequence(event), &position))
 	{
-		(void) pj_failure_record_missing(batch->projection, event,
+		(void) pj_failure_record_missing(batch->apply->pair, event,
 										 claim->item.attempt_count);
 		batch->apply->failed++;
 		batch->apply->failed_at = pj_event_sequence(event);
@@ -192,11 +192,11 @@ settle_held(PjBatch *batch)
 			held[nheld++] = pj_event_log_seq(&apply->claims[c].event);
 	}
 	if (nheld > 0)
-		apply->held += pj_outbox_hold(batch->projection->id, held, nheld);
+		apply->held += pj_outbox_hold(batch->books, held, nheld);
 	if (nreleased > 0)
 	{
-		pj_outbox_release(batch->projection->id, apply->pair->tenant,
-						  released, nreleased);
+		pj_outbox_release(batch->books, apply->pair->tenant, released,
+						  nreleased);
 		apply->released = true;
 	}
 }

@@ -262,7 +262,7 @@ look_at_items(PjBatch *batch)
 	if (n == 0)
 		return;
 	items = palloc(sizeof(PjItem) * n);
-	pj_outbox_look(batch->projection->id, unknown, n, items);
+	pj_outbox_look(batch->books, unknown, n, items);
 	for (int i = 0; i < n; i++)
 		batch->items[place[i]] = items[i];
 }
@@ -397,8 +397,8 @@ pj_batch_load(PjBatch *batch)
 	batch->offsets = palloc(sizeof(PjOffset) * apply->nranges);
 	for (int i = 0; i < apply->nranges; i++)
 		batch->offsets[i].aggregate = apply->ranges[i].aggregate;
-	pj_offsets_load(batch->projection->id, apply->pair->tenant,
-					batch->offsets, apply->nranges);
+	pj_offsets_load(batch->books, apply->pair->tenant, batch->offsets,
+					apply->nranges);
 	for (int i = 0; i < apply->nranges; i++)
 		apply->busy = apply->busy || batch->offsets[i].busy;
 	batch->loaded = !batch->by_log && !given_suffice(apply, batch->offsets);

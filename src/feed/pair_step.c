@@ -113,7 +113,7 @@ find_missing(PjStep *step, int64 upto, const PjEvent *events, int n,
 		if (pj_projection_wants(pair->projection, &missing->event))
 			return true;
 		pj_outbox_delete(pair->projection->id, &log_seq, 1);
-		pj_failure_resolve(pair->projection, &log_seq, 1, "skipped");
+		pj_failure_resolve(pair, &log_seq, 1, "skipped");
 	}
 	return false;
 }
@@ -128,7 +128,7 @@ fail_missing(PjStep *step, const PjClaim *missing, int64 retry)
 	if (missing->item.status != PJ_PENDING && !missing->item.due &&
 		pj_event_log_seq(event) != retry)
 		return;
-	if (pj_failure_record_missing(pair->projection, event,
+	if (pj_failure_record_missing(pair, event,
 								  missing->item.attempt_count) == PJ_GIVE_UP)
 	{
 		pair->state = PJ_STOPPED;

@@ -110,8 +110,7 @@ note_results(Trial *trial, int lo, int hi, ErrorData *error)
 		else
 		{
 			trial->results[c] = FAILED;
-			pj_failure_record_shadow(work->projection, work->events[i],
-									 error);
+			pj_failure_record_shadow(trial->pair, work->events[i], error);
 		}
 	}
 }

@@ -26,11 +26,11 @@ pj_kind(PjKindId id)
 	return kinds[id];
 }
 
-/* Is this no projection's number any more, nor that of its build? */
+/* Is this no projection's number any more? */
 bool
 pj_kind_is_gone(int32 id)
 {
-	return pj_projection_by_id(Abs(id)) == NULL;
+	return pj_projection_by_id(id) == NULL;
 }
 
 /*

@@ -42,6 +42,8 @@ typedef struct PjWork
 {
 	const PjProjection *projection;
 	const char *tenant;
+	Oid			table;			/* has a fold's rows instead of its target, if
+								 * valid */
 	PjEvent *const *events;
 	int			lo;				/* the first */
 	int			hi;				/* behind the last */

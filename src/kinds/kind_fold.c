@@ -236,7 +236,7 @@ find_kept(const PjProjection *projection)
 								 HASH_ELEM | HASH_BLOBS);
 		CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
 	}
-	kept = hash_search(kept_folds, &projection->base_id, HASH_ENTER, &found);
+	kept = hash_search(kept_folds, &projection->id, HASH_ENTER, &found);
 	if (!found)
 	{
 		kept->context = NULL;
@@ -869,7 +869,7 @@ begin_fold(FoldBatch *batch)
 											 "projector fold event",
 											 ALLOCSET_DEFAULT_SIZES);
 	pj_fold_open(&batch->target, batch->work->projection, batch->kept->target,
-				 batch->work->tenant);
+				 batch->work->table, batch->work->tenant);
 }
 
 static void

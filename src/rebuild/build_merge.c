@@ -283,7 +283,8 @@ run_merge(void *arg)
 										 "projector merge",
 										 ALLOCSET_DEFAULT_SIZES);
 	pj_fold_open(&merge->target, merge->projection,
-				 pj_target_oid(merge->projection, 0), merge->tenant);
+				 pj_target_oid(merge->projection, 0), InvalidOid,
+				 merge->tenant);
 	while (merge->target.index->rd_index->indkey.values[column] !=
 		   merge->target.columns.key)
 		column++;

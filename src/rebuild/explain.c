@@ -99,17 +99,16 @@ add_traced(void *arg, const PjEvent *event, Datum state)
 
 /* Fold those of some events that have been applied. */
 static void
-trace_events(const Explanation *explanation, PjFoldTrace *trace,
-			 PjEvent *events, int n)
+trace_events(const PjPair *pair, PjFoldTrace *trace, PjEvent *events, int n)
 {
-	PjProjection *projection = explanation->projection;
+	const PjProjection *projection = pair->projection;
 	PjWork		work = {
 		.projection = projection,
-		.tenant = TextDatumGetCString(explanation->tenant),
+		.tenant = TextDatumGetCString(pair->tenant),
 	};
 	PjEvent   **pointers;
 
-	work.hi = pj_replay_cut(projection->id, explanation->tenant, events, n);
+	work.hi = pj_replay_cut(pair, events, n);
 	if (work.hi == 0)
 		return;
 	if (projection->log_ordered)
@@ -155,7 +154,7 @@ explain_in_memory(Explanation *explanation)
 
 		CHECK_FOR_INTERRUPTS();
 		pj_replay_move_on(&replay, &events[n - 1]);
-		trace_events(explanation, &trace, events, n);
+		trace_events(&pair, &trace, events, n);
 		if (before && before != trace.row)
 			heap_freetuple(before);
 		MemoryContextReset(batch);
@@ -210,7 +209,7 @@ watch_event(PjTrial *trial, const PjReplay *replay)
 }
 
 static void
-run_trial(PjTrialPlace *place, void *arg)
+run_trial(const PjDestination *place, void *arg)
 {
 	pj_trial_run(place, arg);
 }

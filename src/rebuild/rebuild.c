@@ -183,7 +183,7 @@ pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
 
 	/* its rows may have been changed by hand: that is why it is rebuilt */
 	if (pj_digest_is_kept(projection))
-		pj_model_refresh(projection, tenant, pair.last_log_seq);
+		pj_model_refresh(&pair, pair.last_log_seq);
 	return replay.counts.applied;
 }
 

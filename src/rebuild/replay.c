@@ -51,6 +51,7 @@ pj_replay_init(PjReplay *replay, PjPair *pair, int64 upto)
 	replay->pair = pair;
 	replay->context = CurrentMemoryContext;
 	replay->on_error = on_error[pair->projection->options.on_rebuild_error];
+	replay->max = pair->projection->options.batch_size;
 	replay->walk.tenant = pair->tenant;
 	replay->walk.upto = upto;
 	replay->walk.event_types = pair->projection->event_types;
@@ -61,14 +62,13 @@ int
 pj_replay_read(const PjReplay *replay, PjEvent **events)
 {
 	const PjProjection *projection = replay->pair->projection;
-	int			max = projection->options.batch_size;
 	bool		more;
 
 	if (!projection->log_ordered)
-		return pj_source_walk(&replay->walk, max, events);
+		return pj_source_walk(&replay->walk, replay->max, events);
 	return pj_source_load_log(replay->pair->tenant, replay->last_log_seq,
-							  replay->walk.upto, projection->event_types, max,
-							  events, &more);
+							  replay->walk.upto, projection->event_types,
+							  replay->max, events, &more);
 }
 
 static void
@@ -102,11 +102,12 @@ apply_events(PjReplay *replay, PjEvent *events, int n)
 }
 
 /*
- * Leave out the events that a projection's offsets have not reached.  Returns
- * how many are left; they are sorted by aggregate.
+ * Leave out the events that the offsets of a pair's live read model have not
+ * reached, whatever its destination.  Returns how many are left; they are
+ * sorted by aggregate.
  */
 int
-pj_replay_cut(int32 projection_id, Datum tenant, PjEvent *events, int n)
+pj_replay_cut(const PjPair *pair, PjEvent *events, int n)
 {
 	PjRange    *ranges;
 	PjOffset   *offsets;
@@ -118,7 +119,7 @@ pj_replay_cut(int32 projection_id, Datum tenant, PjEvent *events, int n)
 	offsets = palloc(sizeof(PjOffset) * Max(nranges, 1));
 	for (int i = 0; i < nranges; i++)
 		offsets[i].aggregate = ranges[i].aggregate;
-	pj_offsets_load(projection_id, tenant, offsets, nranges);
+	pj_offsets_load(pair->projection->id, pair->tenant, offsets, nranges);
 	for (int i = 0; i < n; i++)
 		if (pj_event_sequence(&events[i]) <= offsets[events[i].range].last)
 			events[kept++] = events[i];
@@ -156,9 +157,7 @@ pj_replay_batch(PjReplay *replay)
 	if (n == 0)
 		return 0;
 	pj_replay_move_on(replay, &events[n - 1]);
-	kept = replay->bound_id ? pj_replay_cut(replay->bound_id,
-											replay->pair->tenant, events,
-											n) : n;
+	kept = replay->bounded ? pj_replay_cut(replay->pair, events, n) : n;
 	if (kept > 0)
 		apply_events(replay, events, kept);
 	return n;

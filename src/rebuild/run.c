@@ -189,15 +189,14 @@ prepare_rebuild(Job *job)
 	if (!find_tail(job, by_log ? last : 0, &tail) || !lock_out_appends(job))
 		return;
 	pj_clear_check(job->projection, false);
-	if (run->aside)
-		pj_aside_drop(run);		/* of an earlier try */
+	pj_aside_drop(run);			/* what is left of an earlier try */
 	run->settled = Max(tail, job->pair.last_log_seq);
 	run->until = by_log ? run->settled : pj_source_last_log_seq();
 	run->aside = pj_aside_possible(job->projection);
 	run->processed = run->last_log_seq = run->last_sequence = 0;
 	run->last_aggregate = 0;
 	if (run->aside)
-		pj_aside_make(job->projection, run);
+		pj_aside_make(job->projection, pj_aside_name(run->id));
 	else
 		clear_in_place(job);
 	run->prepared = true;
@@ -220,7 +219,7 @@ end_run(Job *job, const char *state, const ErrorData *error)
 
 /* All events have been read. */
 static void
-finish_rebuild(Job *job, const PjProjection *aside)
+finish_rebuild(Job *job, const PjDestination *build)
 {
 	PjRun	   *run = job->run;
 
@@ -229,7 +228,7 @@ finish_rebuild(Job *job, const PjProjection *aside)
 		if (!lock_out_appends(job))
 			return;
 		begin_long_call(job);
-		pj_fold_merge(job->projection, aside->aside,
+		pj_fold_merge(job->projection, build->table,
 					  TextDatumGetCString(run->tenant));
 		end_long_call();
 		pj_aside_take_over(job->projection, run);
@@ -237,7 +236,7 @@ finish_rebuild(Job *job, const PjProjection *aside)
 	else
 		pj_cursor_forget_handover(&job->pair);
 	if (job->projection->options.digest && !pj_is_fold(job->projection->kind))
-		pj_model_refresh(job->projection, run->tenant, run->settled);
+		pj_model_refresh(&job->pair, run->settled);
 	pj_replay_end(&job->pair, run->settled, &(PjCounts) {0}, run->definition);
 	end_run(job, "completed", NULL);
 }
@@ -248,19 +247,19 @@ replay_events(Job *job)
 {
 	PjRun	   *run = job->run;
 	PjPair		pair = job->pair;
-	PjProjection aside;
+	PjDestination build;
 	PjReplay	replay;
 	int			n;
 
 	if (run->aside)
 	{
-		if (!pj_aside_find(job->projection, run, &aside))
+		if (!pj_aside_find(job->projection, pj_aside_name(run->id), &build))
 		{
 			run->prepared = false;
 			pj_run_save(run);
 			return;				/* from the start */
 		}
-		pair.projection = &aside;
+		pair.destination = &build;
 	}
 	pj_replay_init(&replay, &pair, run->until);
 	replay.walk.aggregate = run->last_aggregate;
@@ -269,7 +268,7 @@ replay_events(Job *job)
 	n = pj_replay_batch(&replay);
 	if (n == 0)
 	{
-		finish_rebuild(job, &aside);
+		finish_rebuild(job, pair.destination);
 		return;
 	}
 	run->processed += n;

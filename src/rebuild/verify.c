@@ -116,7 +116,7 @@ typedef struct Verification
 } Verification;
 
 static void
-verify_tenant(PjTrialPlace *place, const Verification *verification,
+verify_tenant(const PjDestination *place, const Verification *verification,
 			  Datum tenant)
 {
 	PjTrial		trial = {.bounded = true,.max = SAMPLE_ROWS};
@@ -137,7 +137,7 @@ verify_tenant(PjTrialPlace *place, const Verification *verification,
 
 /* Some tenants, except those that are among others; each in its own memory. */
 static void
-verify_each(PjTrialPlace *place, const Verification *verification,
+verify_each(const PjDestination *place, const Verification *verification,
 			const Datum *tenants, int n, const PjTenants *except)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
@@ -161,7 +161,7 @@ verify_each(PjTrialPlace *place, const Verification *verification,
  * Every tenant of the log, and those that are in the read model alone; or one.
  */
 static void
-verify_tenants(PjTrialPlace *place, void *arg)
+verify_tenants(const PjDestination *place, void *arg)
 {
 	Verification *verification = arg;
 	PjTenants	all;
@@ -222,7 +222,7 @@ check_one_aggregate(const PjProjection *projection)
 }
 
 static void
-run_trial(PjTrialPlace *place, void *arg)
+run_trial(const PjDestination *place, void *arg)
 {
 	pj_trial_run(place, arg);
 }

@@ -346,7 +346,7 @@ read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
 #define text_column(anum) \
 	(nulls[(anum) - 1] ? NULL : TextDatumGetCString(columns[(anum) - 1]))
 
-	p->id = p->base_id = DatumGetInt32(columns[Anum_projection_id - 1]);
+	p->id = DatumGetInt32(columns[Anum_projection_id - 1]);
 	p->name = text_column(Anum_name);
 	p->owner = text_column(Anum_owner);
 	p->kind = read_choice(p, text_column(Anum_kind), pj_kind_names, "kind",

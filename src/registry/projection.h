@@ -43,11 +43,13 @@ extern const char *const pj_mode_names[];
 extern const char *const pj_kind_names[];
 extern const char *const pj_ordering_names[];
 
+/*
+ * What is projected: a row of the registry.  Where it is written is said by
+ * PjDestination.
+ */
 typedef struct PjProjection
 {
-	int32		id;				/* negative while it is built aside */
-	int32		base_id;		/* in the registry */
-	Oid			aside;			/* where rows are kept instead of the target */
+	int32		id;
 	const char *name;
 	const char *owner;			/* its name when the row was written */
 	PjKindId	kind;

@@ -253,6 +253,7 @@ pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	pair->projection = projection;
 	pair->tenant = tenant;
+	pair->destination = NULL;
 	pair->mode = projection->mode;
 	pair->paused = projection->paused;
 	pair->run_id = 0;
@@ -420,7 +421,7 @@ pj_cursors_follow_some(const PjProjection *projection, const PjTenants *all,
 static void
 assert_locked(const PjPair *pair)
 {
-	Assert(pj_driver_is_locked(pair->projection->base_id, pair->tenant));
+	Assert(pj_driver_is_locked(pair->projection->id, pair->tenant));
 }
 
 /*

@@ -149,7 +149,8 @@ static PjStatement unskip = {
 static PjStatement note_skips = {
 	.sql = "UPDATE projector.projections SET skips = EXISTS"
 	" (SELECT FROM projector.projection_failures f"
-	" WHERE f.projection_id IN ($1, -$1) AND " PJ_SKIP_DECIDED ")"
+	" WHERE f.projection_id IN ($1, " PJ_BOOKS_OF_BUILD ")"
+	" AND " PJ_SKIP_DECIDED ")"
 	" WHERE projection_id = $1",
 	.expect = SPI_OK_UPDATE,
 	.nargs = 1,
@@ -269,10 +270,10 @@ own_context(const PjProjection *projection, const char *context)
 
 /* Write the record of a failure, or add to the one that is open. */
 static void
-write_record(const PjProjection *projection, const PjEvent *event,
+write_record(const PjPair *pair, const PjEvent *event,
 			 const ErrorData *error, bool recoverable, bool shadow)
 {
-	Datum		values[14] = {Int32GetDatum(projection->id),
+	Datum		values[14] = {Int32GetDatum(pj_pair_books(pair)),
 		pj_event_tenant(event), pj_event_aggregate(event),
 		event->values[PJ_EVENT_SEQUENCE_NUMBER],
 		event->values[PJ_EVENT_LOG_SEQ], pj_event_id(event),
@@ -285,7 +286,8 @@ write_record(const PjProjection *projection, const PjEvent *event,
 	if (pj_event_id(event) == 0)
 		nulls[5] = 'n';
 	set_text(values, nulls, 9, error->detail);
-	set_text(values, nulls, 10, own_context(projection, error->context));
+	set_text(values, nulls, 10, own_context(pair->projection,
+											error->context));
 	values[11] = BoolGetDatum(recoverable);
 	set_text(values, nulls, 12, error->hint);
 	values[13] = BoolGetDatum(shadow);
@@ -297,10 +299,10 @@ write_record(const PjProjection *projection, const PjEvent *event,
  * been told already.
  */
 static bool
-has_other(PjStatement *stmt, const PjProjection *projection,
-		  const PjEvent *event, int errors)
+has_other(PjStatement *stmt, const PjPair *pair, const PjEvent *event,
+		  int errors)
 {
-	Datum		values[4] = {Int32GetDatum(projection->id),
+	Datum		values[4] = {Int32GetDatum(pj_pair_books(pair)),
 		pj_event_tenant(event), event->values[PJ_EVENT_LOG_SEQ],
 	Int32GetDatum(errors)};
 
@@ -312,12 +314,12 @@ has_other(PjStatement *stmt, const PjProjection *projection,
  * anybody: pass over it, as an operator would.
  */
 static void
-pass_over(const PjProjection *projection, const PjEvent *event, int attempts)
+pass_over(const PjPair *pair, const PjEvent *event, int attempts)
 {
 	char	   *reason = psprintf("option \"on_error\" is \"skip\", attempts: %d",
 								  attempts);
 
-	(void) pj_failure_skip(projection, event, CStringGetTextDatum(reason),
+	(void) pj_failure_skip(pair, event, CStringGetTextDatum(reason),
 						   "projector");
 }
 
@@ -326,9 +328,10 @@ pass_over(const PjProjection *projection, const PjEvent *event, int attempts)
  * attempts_before says how often it had been tried already.
  */
 PjOutcome
-pj_failure_record(const PjProjection *projection, const PjEvent *event,
+pj_failure_record(const PjPair *pair, const PjEvent *event,
 				  int attempts_before, const ErrorData *error)
 {
+	const PjProjection *projection = pair->projection;
 	const PjOptions *options = &projection->options;
 	int			attempts = attempts_before + 1;
 	int			allowed = options->max_attempts *
@@ -347,21 +350,21 @@ pj_failure_record(const PjProjection *projection, const PjEvent *event,
 	int			errors;
 
 	if (!skip)
-		pj_outbox_fail(projection->id, event, last, attempts,
+		pj_outbox_fail(pj_pair_books(pair), event, last, attempts,
 					   next_attempt(options, attempts), message);
 	if (suspect && !last)
 		return PJ_TRY_AGAIN;	/* most are innocent, and will be applied */
-	errors = pj_offset_count_error(projection->id, pj_event_tenant(event),
+	errors = pj_offset_count_error(pj_pair_books(pair), pj_event_tenant(event),
 								   pj_event_aggregate(event), message);
-	write_record(projection, event, error, !last, false);
+	write_record(pair, event, error, !last, false);
 	if (skip)
-		pass_over(projection, event, attempts);
+		pass_over(pair, event, attempts);
 	if (skip)
 		pj_alert(projection, event, "skipped", errors, error);
-	else if (last && !has_other(&select_other_dead, projection, event, 0))
+	else if (last && !has_other(&select_other_dead, pair, event, 0))
 		pj_alert(projection, event, "dead", errors, error);
 	else if (errors == options->error_threshold &&
-			 !has_other(&select_other_failing, projection, event,
+			 !has_other(&select_other_failing, pair, event,
 						options->error_threshold))
 		pj_alert(projection, event, "error_threshold", errors, error);
 	return !last ? PJ_TRY_AGAIN : skip ? PJ_PASS_OVER : PJ_GIVE_UP;
@@ -369,8 +372,8 @@ pj_failure_record(const PjProjection *projection, const PjEvent *event,
 
 /* Likewise, of an item whose event is not in the log. */
 PjOutcome
-pj_failure_record_missing(const PjProjection *projection,
-						  const PjEvent *event, int attempts_before)
+pj_failure_record_missing(const PjPair *pair, const PjEvent *event,
+						  int attempts_before)
 {
 	ErrorData	error = {.elevel = ERROR,
 	.sqlerrcode = ERRCODE_PJ_EVENT_MISSING};
@@ -380,16 +383,16 @@ pj_failure_record_missing(const PjProjection *projection,
 				 (long long) pj_event_sequence(event),
 				 TextDatumGetCString(pj_event_aggregate(event)),
 				 TextDatumGetCString(pj_event_tenant(event)));
-	return pj_failure_record(projection, event, attempts_before, &error);
+	return pj_failure_record(pair, event, attempts_before, &error);
 }
 
 /* Record that an event has failed in a rebuild, and is passed over. */
 void
-pj_failure_pass_over(const PjProjection *projection, const PjEvent *event,
+pj_failure_pass_over(const PjPair *pair, const PjEvent *event,
 					 const ErrorData *error)
 {
-	write_record(projection, event, error, false, false);
-	(void) pj_failure_skip(projection, event,
+	write_record(pair, event, error, false, false);
+	(void) pj_failure_skip(pair, event,
 						   CStringGetTextDatum("option \"on_rebuild_error\" is \"skip\""),
 						   "projector");
 }
@@ -407,18 +410,18 @@ pj_failure_rebuilt(const PjProjection *projection, Datum tenant,
 
 /* Record that an event would fail. */
 void
-pj_failure_record_shadow(const PjProjection *projection, const PjEvent *event,
+pj_failure_record_shadow(const PjPair *pair, const PjEvent *event,
 						 const ErrorData *error)
 {
-	write_record(projection, event, error, true, true);
+	write_record(pair, event, error, true, true);
 }
 
 /* Close the open failures of events that are done with. */
 void
-pj_failure_resolve(const PjProjection *projection, const int64 *log_seqs,
-				   int n, const char *resolution)
+pj_failure_resolve(const PjPair *pair, const int64 *log_seqs, int n,
+				   const char *resolution)
 {
-	Datum		values[3] = {Int32GetDatum(projection->id)};
+	Datum		values[3] = {Int32GetDatum(pj_pair_books(pair))};
 
 	/* most often there are none */
 	if (n > 1 && pj_execute(&select_open, values, NULL) == 0)
@@ -434,7 +437,7 @@ pj_failure_mark_skipped(const PjProjection *projection,
 						PjEvent *const *events, int n)
 {
 	int64	   *log_seqs = palloc(sizeof(int64) * Max(n, 1));
-	Datum		values[2] = {Int32GetDatum(projection->base_id)};
+	Datum		values[2] = {Int32GetDatum(projection->id)};
 	int			found;
 
 	for (int i = 0; i < n; i++)
@@ -456,13 +459,14 @@ pj_failure_mark_skipped(const PjProjection *projection,
 
 /* Note that an event is to be passed over.  False if it is already. */
 bool
-pj_failure_skip(const PjProjection *projection, const PjEvent *event,
-				Datum reason, const char *who)
+pj_failure_skip(const PjPair *pair, const PjEvent *event, Datum reason,
+				const char *who)
 {
+	Datum		books = Int32GetDatum(pj_pair_books(pair));
 	Datum		by = CStringGetTextDatum(who);
-	Datum		failed[4] = {Int32GetDatum(projection->id),
-	event->values[PJ_EVENT_LOG_SEQ], reason, by};
-	Datum		new[9] = {Int32GetDatum(projection->id),
+	Datum		failed[4] = {books, event->values[PJ_EVENT_LOG_SEQ], reason,
+	by};
+	Datum		new[9] = {books,
 		pj_event_tenant(event), pj_event_aggregate(event),
 		event->values[PJ_EVENT_SEQUENCE_NUMBER],
 		event->values[PJ_EVENT_LOG_SEQ], pj_event_id(event),

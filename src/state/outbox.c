@@ -14,6 +14,7 @@
 #include "base/guc.h"
 #include "base/statement.h"
 #include "state/outbox.h"
+#include "state/pair.h"
 
 static PjStatement delete = {
 	.sql = "DELETE FROM projector.apply_outbox WHERE ctid = ANY (ARRAY"
@@ -224,7 +225,8 @@ static PjStatement sweep = {
 	" DELETE FROM projector.apply_outbox WHERE ctid = ANY (ARRAY (SELECT o.ctid"
 	" FROM (SELECT id FROM i WHERE id IS NOT NULL AND NOT EXISTS"
 	" (SELECT FROM projector.projections p"
-	" WHERE p.projection_id = abs(i.id))) g CROSS JOIN LATERAL"
+	" WHERE p.projection_id = " PJ_PROJECTION_OF_BOOKS("i.id") "))"
+	" g CROSS JOIN LATERAL"
 	" (SELECT ctid FROM projector.apply_outbox o"
 	" WHERE o.projection_id = g.id LIMIT 10000 FOR UPDATE SKIP LOCKED) o))",
 	.expect = SPI_OK_DELETE,
