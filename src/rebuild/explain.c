@@ -25,7 +25,6 @@
 #include "rebuild/clear.h"
 #include "rebuild/dry_run.h"
 #include "rebuild/replay.h"
-#include "rebuild/verify.h"
 #include "registry/projection.h"
 #include "sandbox/user_context.h"
 #include "state/failure.h"
@@ -249,7 +248,7 @@ find_projection(const char *name, Datum tenant)
 
 	if (!pj_projection_is_own(projection) ||
 		(pj_is_fold(projection->kind) && !pj_fold_can_trace(projection)))
-		return pj_verify_lock("projector_explain", name, tenant);
+		return pj_take_alone("projector_explain", name, tenant);
 	pj_require_read_committed("projector_explain");
 	pj_refuse_in_user_code("projector_explain");
 	pj_refuse_dormant(projection);

@@ -20,14 +20,12 @@
 #include "utils/tuplestore.h"
 
 #include "base/args.h"
-#include "base/lock.h"
 #include "kinds/change.h"
 #include "kinds/definition.h"
 #include "log/log_read.h"
 #include "rebuild/clear.h"
 #include "rebuild/dry_run.h"
 #include "rebuild/tenant.h"
-#include "rebuild/verify.h"
 #include "registry/projection.h"
 #include "registry/target.h"
 #include "registry/target_guard.h"
@@ -40,26 +38,6 @@ PG_FUNCTION_INFO_V1(projector_preview);
 #define SAMPLE_ROWS	10
 
 /* ---- verify ---- */
-
-/*
- * The projection, with one tenant's pair or all of them to ourselves.
- */
-PjProjection *
-pj_verify_lock(const char *function, const char *name, Datum tenant)
-{
-	PjProjection *projection;
-
-	pj_require_read_committed(function);
-	pj_refuse_in_user_code(function);
-	projection = pj_projection_own(name, tenant ? ShareLock : ExclusiveLock);
-	pj_refuse_dormant(projection);
-	if (tenant)
-	{
-		pj_lock_pair(projection->id, tenant, ExclusiveLock, true);
-		pj_lock_driver(projection->id, tenant, true);
-	}
-	return projection;
-}
 
 static void
 add_text(StringInfo json, const char *name, const char *value)
@@ -194,8 +172,8 @@ projector_verify(PG_FUNCTION_ARGS)
 	};
 	PjContext	saved;
 
-	verification.projection = pj_verify_lock("projector_verify", name,
-										 verification.tenant);
+	verification.projection = pj_take_alone("projector_verify", name,
+											verification.tenant);
 	InitMaterializedSRF(fcinfo, 0);
 	pj_guard_report_writes(verification.projection);
 	pj_enter_internal(&saved);
@@ -247,7 +225,7 @@ projector_preview(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("max_rows must be positive"));
-	projection = pj_verify_lock("projector_preview", name, tenant);
+	projection = pj_take_alone("projector_preview", name, tenant);
 	definition = pj_definition_of(projection);
 	(void) pj_definition_change(&definition, changes);
 	if (definition.owner != pj_projection_role(projection))

@@ -114,4 +114,10 @@ pj_pair_caught_up(const PjPair *pair)
 		pair->last_log_seq >= pair->handover;
 }
 
+extern void pj_pair_lock(int32 projection_id, Datum tenant, LOCKMODE mode);
+extern PjProjection *pj_take_alone(const char *function, const char *name,
+								   Datum tenant);
+extern PjProjection *pj_take_driver(const char *function, const char *name,
+									Datum tenant, LOCKMODE mode);
+
 #endif							/* PJ_PAIR_H */
