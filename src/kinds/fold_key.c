@@ -8,7 +8,6 @@
  */
 #include "base/compat.h"
 
-#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "utils/datum.h"
 #include "utils/sortsupport.h"

@@ -12,7 +12,6 @@
 
 #include "access/table.h"
 #include "catalog/pg_proc.h"
-#include "utils/builtins.h"
 #include "utils/syscache.h"
 
 #include "kinds/fold_batch.h"

@@ -58,7 +58,7 @@ typedef struct PjProjection
 	const char *fold;
 	Jsonb	   *fold_columns;
 	const char *statement;
-	Datum		targets;		/* text[], the names likewise */
+	Datum		targets;		/* text[] of such names */
 	bool		resolved;		/* the next two are known; else names count */
 	Oid			owner_oid;
 	Oid		   *target_oids;	/* as many as targets; invalid if missing */

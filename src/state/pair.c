@@ -11,7 +11,6 @@
 
 #include "storage/lockdefs.h"
 
-#include "base/args.h"
 #include "base/lock.h"
 #include "sandbox/user_context.h"
 #include "state/pair.h"
