@@ -78,7 +78,7 @@ typedef struct Merge
 
 /*
  * Go to the next row of the tenant.  Others that are equal to it, as far as the
- * index can tell, are passed over.
+ * index can tell, are skipped.
  */
 static void
 advance(Merge *merge, Side *side)
@@ -271,7 +271,7 @@ merge_sides(Merge *merge)
 	end_side(&merge->live);
 }
 
-/* The part that runs as the projection's owner: triggers may be his. */
+/* The part that runs as the projection's owner: triggers may be that role's. */
 static void
 run_merge(void *arg)
 {

@@ -255,7 +255,7 @@ find_projection(const char *name, Datum tenant)
 	return projection;
 }
 
-/* See the install script. */
+/* Lists the events that have made a row what it is. */
 Datum
 projector_explain(PG_FUNCTION_ARGS)
 {

@@ -12,7 +12,6 @@
 #include "access/xact.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "storage/lockdefs.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -216,7 +215,7 @@ rebuild_projection(const char *function, const char *name, Datum tenant,
 	return applied;
 }
 
-/* See the install script. */
+/* Rebuilds a projection's read model, for all tenants, one, or one aggregate. */
 Datum
 projector_rebuild(PG_FUNCTION_ARGS)
 {
@@ -286,7 +285,7 @@ catch_up_tenant(PjProjection *projection, Datum tenant, int64 upto)
 	return applied;
 }
 
-/* See the install script. */
+/* Applies what waits and what the log has, up to a position. */
 Datum
 projector_catch_up(PG_FUNCTION_ARGS)
 {

@@ -10,7 +10,6 @@
 #include "base/compat.h"
 
 #include "fmgr.h"
-#include "storage/lockdefs.h"
 
 #include "base/args.h"
 #include "base/statement.h"
@@ -133,7 +132,7 @@ reset_aggregate(const PjProjection *projection, Datum tenant, Datum aggregate)
 	return count;
 }
 
-/* See the install script. */
+/* Sets checkpoints back to 0; returns how many offsets that were. */
 Datum
 projector_reset(PG_FUNCTION_ARGS)
 {

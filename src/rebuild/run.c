@@ -115,7 +115,7 @@ lock_out_appends(Job *job)
 
 /*
  * The settled tail, for a run that needs it up to a position.  While writers
- * are in the way it is worth a little waiting, in other transactions.
+ * keep it back the run waits a little, between transactions.
  */
 static bool
 find_tail(Job *job, int64 wanted, int64 *tail)

@@ -111,7 +111,7 @@ queue_all(const Order *order)
 			queue_runs(order, projections[i]->name);
 }
 
-/* See the install script. */
+/* Queues runs for workers, and returns their numbers. */
 Datum
 projector_start_run(PG_FUNCTION_ARGS)
 {
@@ -182,7 +182,7 @@ lock_run(int64 id, PjRun *run)
 	return active ? projection : NULL;
 }
 
-/* See the install script. */
+/* Cancels a run; false if it has ended. */
 Datum
 projector_cancel_run(PG_FUNCTION_ARGS)
 {

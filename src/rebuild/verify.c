@@ -11,7 +11,6 @@
 #include "funcapi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
-#include "storage/lockdefs.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/json.h"
@@ -161,7 +160,7 @@ verify_tenants(const PjDestination *place, void *arg)
 	verify_each(place, verification, others, n, &all);
 }
 
-/* See the install script. */
+/* Compares a read model with what a rebuild would make of it. */
 Datum
 projector_verify(PG_FUNCTION_ARGS)
 {
@@ -205,7 +204,7 @@ run_trial(const PjDestination *place, void *arg)
 	pj_trial_run(place, arg);
 }
 
-/* See the install script. */
+/* Lists the rows that another definition would make different. */
 Datum
 projector_preview(PG_FUNCTION_ARGS)
 {
