@@ -29,9 +29,9 @@ typedef enum PjOnError
 	PJ_ERROR_SKIPPED			/* pass over it at once */
 } PjOnError;
 
-typedef struct PjApply
+/* What to apply, and how. */
+typedef struct PjApplyRequest
 {
-	/* what to apply */
 	PjPair	   *pair;
 	PjDriver	driver;
 	PjRange    *ranges;			/* aggregates, each up to which event */
@@ -46,13 +46,15 @@ typedef struct PjApply
 	bool		counted;		/* its attempt has been counted already */
 	bool		announce;		/* count the first event's attempt, and apply
 								 * nothing (see caution.c) */
-
 	PjOnError	on_error;
 	bool		rebuild;		/* the events are read again, all of them */
+} PjApplyRequest;
 
-	/* what became of it */
+/* What became of it. */
+typedef struct PjApplyResult
+{
 	int64		applied;
-	int64		skipped;		/* passed over */
+	int64		skipped;
 	int64		failed;
 	int64		failed_at;		/* the last failed event's sequence number */
 	int64		dead;			/* events that are dead now */
@@ -67,32 +69,33 @@ typedef struct PjApply
 	bool		released;		/* items that were held no longer are */
 	int64		dropped;		/* items there was nothing left to do for */
 	bool		busy;			/* an open transaction has moved some offset */
-	bool		conflict;		/* somebody else kept being in the way */
+	bool		conflict;		/* another transaction kept moving an offset,
+								 * or the projection can no longer run */
 	bool		incomplete;		/* the limit cut something off */
-} PjApply;
+} PjApplyResult;
 
 /* Is it the transaction that appends the events which applies them? */
 static inline bool
-pj_is_append(const PjApply *apply)
+pj_is_append(const PjApplyRequest *request)
 {
-	return apply->driver == PJ_BY_APPEND ||
-		apply->driver == PJ_BY_STRICT_APPEND;
+	return request->driver == PJ_BY_APPEND ||
+		request->driver == PJ_BY_STRICT_APPEND;
 }
 
 /* Add to what has been done for the pair. */
 static inline void
-pj_apply_count(const PjApply *apply, PjCounts *counts)
+pj_apply_count(const PjApplyResult *result, PjCounts *counts)
 {
-	counts->applied += apply->applied;
-	counts->failed += apply->failed;
-	counts->dead += apply->dead;
-	counts->batches += apply->applied > 0;
-	counts->us += apply->us;
+	counts->applied += result->applied;
+	counts->failed += result->failed;
+	counts->dead += result->dead;
+	counts->batches += result->applied > 0;
+	counts->us += result->us;
 }
 
 /* the error of an event that was announced */
 extern const char pj_suspect_message[];
 
-extern void pj_apply(PjApply *apply);
+extern void pj_apply(const PjApplyRequest *request, PjApplyResult *result);
 
 #endif							/* PJ_APPLY_H */

@@ -1,7 +1,9 @@
 /*
  * batch.h
- *	  A batch while it is being applied: what batch_load.c, apply.c and batch_finish.c
- *	  share.
+ *	  A batch while it is being applied: what apply.c and its parts share.
+ *
+ * apply.c loads it (batch_load.c), applies it piece by piece (batch_piece.c)
+ * and finishes it (batch_finish.c).  These parts do not use each other.
  */
 #ifndef PJ_BATCH_H
 #define PJ_BATCH_H
@@ -30,7 +32,8 @@ typedef struct PjSlice
 
 typedef struct PjBatch
 {
-	PjApply    *apply;
+	const PjApplyRequest *request;
+	PjApplyResult *result;
 	const PjProjection *projection;
 	const PjKind *kind;
 	const char *tenant;
@@ -54,12 +57,17 @@ typedef struct PjBatch
 	PjContext	saved;
 } PjBatch;
 
-extern void pj_batch_load(PjBatch *batch);
-extern void pj_batch_enter(PjBatch *batch);
+/* batch.c */
 extern bool pj_batch_is_read(const PjBatch *batch);
 extern bool pj_batch_is_new(const PjBatch *batch, int i);
 extern bool pj_batch_is_reread(const PjBatch *batch, const PjEvent *event,
 							   const PjPair *pair);
-extern void pj_batch_settle(PjBatch *batch);
+extern void pj_batch_enter(PjBatch *batch);
+
+extern void pj_batch_load(PjBatch *batch);
+extern ErrorData *pj_batch_try_piece(PjBatch *batch, int lo, int hi,
+									 int *failed_at);
+extern bool pj_batch_run_all(PjBatch *batch);
+extern void pj_batch_finish(PjBatch *batch);
 
 #endif							/* PJ_BATCH_H */

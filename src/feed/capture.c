@@ -204,23 +204,24 @@ refuse_strict(const PjProjection *projection, Datum tenant, const char *why)
 static void
 apply_now(PjPair *pair, PjEvent *events, int n)
 {
-	PjApply		apply = {
+	PjApplyRequest request = {
 		.pair = pair,
 		.driver = pair->mode == PJ_STRICT ? PJ_BY_STRICT_APPEND : PJ_BY_APPEND,
 		.given = events,
 		.ngiven = n,
 	};
+	PjApplyResult result;
 	PjCounts	counts = {0};
 
 	pj_events_sort(events, n);
-	apply.nranges = pj_events_ranges(events, n, &apply.ranges);
-	pj_apply(&apply);
-	pj_apply_count(&apply, &counts);
-	if (apply.applied + apply.failed > 0)
-		pj_delta_add(pair, &counts, &apply.digest, apply.last_log_seq);
-	if (apply.conflict)
+	request.nranges = pj_events_ranges(events, n, &request.ranges);
+	pj_apply(&request, &result);
+	pj_apply_count(&result, &counts);
+	if (result.applied + result.failed > 0)
+		pj_delta_add(pair, &counts, &result.digest, result.last_log_seq);
+	if (result.conflict)
 		enqueue(pair->projection, events, n, true);
-	else if (apply.applied < n)
+	else if (result.applied < n)
 		pj_wake_at_commit();	/* some are queued */
 }
 
