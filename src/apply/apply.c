@@ -24,6 +24,7 @@
  *	- A failed event costs no other aggregate anything.  What was applied
  *	  before it in the same subtransaction is rolled back and applied again
  *	  without it.
+ *	- What is only tried (mode "shadow") goes the same way, and is rolled back.
  *
  * The caller has the locks that lock.c asks of it.
  *
@@ -240,6 +241,61 @@ announce_first(PjBatch *batch)
 	batch->result->dead += outcome == PJ_GIVE_UP;
 }
 
+/* ---- trying ---- */
+
+/*
+ * Of the events from "lo" on, those before "hi" fail when they are applied
+ * together.  Find the first that does: nothing is left behind of what is tried,
+ * so it always begins with the first event.  Returns its error.
+ */
+static ErrorData *
+find_failing(PjBatch *batch, int lo, int hi, ErrorData *error, int *failed_at)
+{
+	int			passes = lo;	/* those before this place do not fail */
+
+	while (*failed_at == PJ_UNKNOWN && hi - passes > 1)
+	{
+		int			middle = passes + (hi - passes) / 2;
+		ErrorData  *found = pj_batch_try_piece(batch, lo, middle, failed_at);
+
+		if (batch->result->conflict)
+			return NULL;
+		if (found)
+		{
+			hi = middle;
+			error = found;
+			continue;
+		}
+		passes = middle;
+		*failed_at = PJ_UNKNOWN;
+	}
+	if (*failed_at == PJ_UNKNOWN)
+		*failed_at = hi - 1;
+	return error;
+}
+
+/* Try the events of the batch's only slice, and find the first that fails. */
+static void
+try_events(PjBatch *batch)
+{
+	PjSlice    *slice = &batch->slices[0];
+	int			failed_at;
+	ErrorData  *error;
+
+	Assert(batch->nslices == 1);
+	if (slice->end == slice->first)
+		return;
+	error = pj_batch_try_piece(batch, slice->first, slice->end, &failed_at);
+	if (error)
+		error = find_failing(batch, slice->first, slice->end, error,
+							 &failed_at);
+	if (batch->result->conflict)
+		return;
+	slice->applied_end = error ? failed_at : slice->end;
+	batch->failed_at = failed_at;
+	batch->error = error;
+}
+
 /* ---- strict ---- */
 
 /* A strict append is applied now or not at all. */
@@ -272,19 +328,27 @@ apply_once(const PjApplyRequest *request, PjApplyResult *result)
 		.projection = request->pair->projection,
 		.kind = pj_kind(request->pair->projection->kind),
 		.tenant = TextDatumGetCString(request->pair->tenant),
-		.by_log = request->pair->projection->log_ordered,
+
+		/* what is tried is of one aggregate */
+		.by_log = request->pair->projection->log_ordered &&
+		request->purpose != PJ_TO_TRY,
 	};
 
 	pj_batch_load(&batch);
-	if (request->driver == PJ_BY_STRICT_APPEND ||
-		request->on_error == PJ_ERROR_RAISED)
+	if (request->purpose == PJ_TO_TRY)
+		try_events(&batch);
+	else if (request->driver == PJ_BY_STRICT_APPEND ||
+			 request->on_error == PJ_ERROR_RAISED)
 		apply_strictly(&batch);
-	else if (request->announce)
+	else if (request->purpose == PJ_TO_ANNOUNCE)
 		announce_first(&batch);
 	else
 		apply_slices(&batch);
 
-	pj_batch_finish(&batch);
+	if (request->purpose != PJ_TO_TRY)
+		pj_batch_finish(&batch);
+	else if (!result->conflict)
+		pj_batch_finish_try(&batch);
 	if (batch.by_log)
 		result->passed = batch.slices[0].applied_end < batch.nevents ?
 			pj_event_log_seq(batch.events[batch.slices[0].applied_end]) - 1 :

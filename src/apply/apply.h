@@ -29,9 +29,28 @@ typedef enum PjOnError
 	PJ_ERROR_SKIPPED			/* pass over it at once */
 } PjOnError;
 
+/* What is to come of it. */
+typedef enum PjPurpose
+{
+	PJ_TO_APPLY,
+	PJ_TO_ANNOUNCE,				/* count the first event's attempt, and apply
+								 * nothing (see caution.c) */
+	PJ_TO_TRY					/* apply, and roll back: nothing is changed
+								 * (see shadow.c) */
+} PjPurpose;
+
+/* What trying it has shown of a claimed item. */
+typedef enum PjVerdict
+{
+	PJ_WOULD_PASS,
+	PJ_WOULD_FAIL,
+	PJ_UNTESTED			/* behind one that failed, or too far ahead */
+} PjVerdict;
+
 /* What to apply, and how. */
 typedef struct PjApplyRequest
 {
+	PjPurpose	purpose;
 	PjPair	   *pair;
 	PjDriver	driver;
 	PjRange    *ranges;			/* aggregates, each up to which event */
@@ -44,8 +63,6 @@ typedef struct PjApplyRequest
 	int64		retry;			/* log_seq of the event to be tried even if it
 								 * is dead or its time has not come, or 0 */
 	bool		counted;		/* its attempt has been counted already */
-	bool		announce;		/* count the first event's attempt, and apply
-								 * nothing (see caution.c) */
 	PjOnError	on_error;
 	bool		rebuild;		/* the events are read again, all of them */
 } PjApplyRequest;
@@ -72,6 +89,8 @@ typedef struct PjApplyResult
 	bool		conflict;		/* another transaction kept moving an offset,
 								 * or the projection can no longer run */
 	bool		incomplete;		/* the limit cut something off */
+	PjVerdict  *verdicts;			/* of the claims, if they were to be tried and
+								 * nothing was in conflict */
 } PjApplyResult;
 
 /* Is it the transaction that appends the events which applies them? */

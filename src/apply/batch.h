@@ -25,7 +25,7 @@ typedef struct PjSlice
 	int			first;			/* in PjBatch.events */
 	int			end;			/* behind the last that may be applied */
 	int			loaded_end;		/* behind the last loaded */
-	int			applied_end;	/* behind the last applied */
+	int			applied_end;	/* behind the last applied, or tried */
 	bool		stopped;		/* cut, or an event failed */
 	bool		freed;			/* an item others waited for is gone */
 } PjSlice;
@@ -51,6 +51,8 @@ typedef struct PjBatch
 	int64	   *stale;			/* positions of given events that turned out
 								 * to be applied already */
 	int			nstale;
+	int			failed_at;		/* if it was only tried: the event that failed */
+	ErrorData  *error;			/* and its error, or NULL */
 	bool		by_log;			/* in log order */
 	bool		loaded;			/* from the log, that is; else as given */
 	bool		entered;		/* our own context, to run SQL */
@@ -69,5 +71,6 @@ extern ErrorData *pj_batch_try_piece(PjBatch *batch, int lo, int hi,
 									 int *failed_at);
 extern bool pj_batch_run_all(PjBatch *batch);
 extern void pj_batch_finish(PjBatch *batch);
+extern void pj_batch_finish_try(PjBatch *batch);
 
 #endif							/* PJ_BATCH_H */

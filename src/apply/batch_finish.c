@@ -5,7 +5,8 @@
  * Items of applied events go, and their failures are closed.  In log order
  * that is all.  Otherwise given events that could not be applied are queued,
  * and what waits behind a failed or dead event is marked as held, and released
- * once that event is done with.
+ * once that event is done with.  After a batch that was only tried, nothing of
+ * that has happened: what would fail is recorded.
  */
 #include "base/compat.h"
 
@@ -117,24 +118,37 @@ finish_claim(PjBatch *batch, const PjClaim *claim)
 	}
 }
 
+/*
+ * The first event of a claim's slice, from place i on, that does not come
+ * before the claimed one.  Claims and events are both sorted by aggregate and
+ * sequence.
+ */
+static int
+next_loaded(const PjBatch *batch, const PjClaim *claim, int i)
+{
+	const PjSlice *slice = &batch->slices[claim->range];
+	int64		sequence = pj_event_sequence(&claim->event);
+
+	i = Max(i, slice->first);
+	while (i < slice->loaded_end &&
+		   pj_event_sequence(batch->events[i]) < sequence)
+		i++;
+	return i;
+}
+
 static void
 finish_claims(PjBatch *batch)
 {
 	const PjApplyRequest *request = batch->request;
 
-	/* both are sorted by aggregate and sequence */
 	for (int c = 0, i = 0; c < request->nclaims; c++)
 	{
 		const PjClaim *claim = &request->claims[c];
-		const PjSlice *slice = &batch->slices[claim->range];
-		int64		sequence = pj_event_sequence(&claim->event);
 
-		i = Max(i, slice->first);
-		while (i < slice->loaded_end &&
-			   pj_event_sequence(batch->events[i]) < sequence)
-			i++;
-		if (i == slice->loaded_end ||
-			pj_event_sequence(batch->events[i]) != sequence)
+		i = next_loaded(batch, claim, i);
+		if (i == batch->slices[claim->range].loaded_end ||
+			pj_event_sequence(batch->events[i]) !=
+			pj_event_sequence(&claim->event))
 			finish_claim(batch, claim);
 	}
 }
@@ -238,4 +252,41 @@ pj_batch_finish(PjBatch *batch)
 	queue_unapplied(batch);
 	finish_claims(batch);
 	hold_and_release(batch);
+}
+
+/* ---- a batch that was only tried ---- */
+
+/* What was shown of the event at a place in the batch, if it is there. */
+static PjVerdict
+verdict_of(const PjBatch *batch, const PjSlice *slice, int i, int64 sequence)
+{
+	if (i == slice->loaded_end ||
+		pj_event_sequence(batch->events[i]) != sequence)
+		return PJ_UNTESTED;
+	if (i < slice->applied_end)
+		return PJ_WOULD_PASS;
+	return batch->error && i == batch->failed_at ? PJ_WOULD_FAIL :
+		PJ_UNTESTED;
+}
+
+/* Say what has been shown of each claimed item, and record what failed. */
+void
+pj_batch_finish_try(PjBatch *batch)
+{
+	const PjApplyRequest *request = batch->request;
+	PjVerdict  *verdicts = palloc(sizeof(PjVerdict) * Max(request->nclaims, 1));
+
+	for (int c = 0, i = 0; c < request->nclaims; c++)
+	{
+		const PjClaim *claim = &request->claims[c];
+		const PjSlice *slice = &batch->slices[claim->range];
+
+		i = next_loaded(batch, claim, i);
+		verdicts[c] = verdict_of(batch, slice, i,
+								 pj_event_sequence(&claim->event));
+		if (verdicts[c] == PJ_WOULD_FAIL)
+			pj_failure_record_shadow(batch->projection, batch->events[i],
+									 batch->error);
+	}
+	batch->result->verdicts = verdicts;
 }

@@ -54,6 +54,20 @@ given_suffice(const PjBatch *batch)
 }
 
 /*
+ * How many of a range's events to load: the events it is for, and some before
+ * them.  What is only tried begins with the first, so it needs more of them.
+ */
+static int
+max_events(const PjBatch *batch, int range)
+{
+	if (batch->offsets[range].busy)
+		return 0;
+	if (batch->request->purpose == PJ_TO_TRY)
+		return batch->projection->options.batch_size;
+	return batch->request->ranges[range].own + MAX_BACKLOG + 1;
+}
+
+/*
  * Load the events of all ranges from their offsets on.  Items whose events are
  * too many for a batch stay for the next one.
  */
@@ -69,13 +83,13 @@ load_ranges(PjBatch *batch, PjEvent **events)
 		PjRange    *range = &request->ranges[i];
 
 		range->after = batch->offsets[i].last;
-		range->max = batch->offsets[i].busy ? 0 :
-			range->own + MAX_BACKLOG + 1;
+		range->max = max_events(batch, i);
 	}
 	n = pj_source_load_some(request->pair->tenant, request->ranges,
 							request->nranges, batch->projection->event_types,
-							request->driver == PJ_BY_QUEUE ? PJ_BATCH_BYTES :
-							SIZE_MAX, events, &cut);
+							request->driver == PJ_BY_QUEUE &&
+							request->purpose != PJ_TO_TRY ?
+							PJ_BATCH_BYTES : SIZE_MAX, events, &cut);
 	batch->result->incomplete = batch->result->incomplete || cut;
 	return n;
 }
@@ -170,6 +184,8 @@ may_apply(const PjBatch *batch, int i)
 	const PjApplyRequest *request = batch->request;
 	const PjItem *item = &batch->items[i];
 
+	if (request->purpose == PJ_TO_TRY)
+		return true;
 	switch (item->status)
 	{
 		case PJ_NO_ROW:

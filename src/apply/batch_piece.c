@@ -117,6 +117,7 @@ typedef struct Piece
 	PjBatch    *batch;
 	PjWork		work;
 	volatile bool moving;		/* its offsets are being moved */
+	bool		done;			/* nothing has failed */
 } Piece;
 
 static void
@@ -130,7 +131,7 @@ init_piece(Piece *piece, PjBatch *batch, int lo, int hi)
 	piece->work.hi = hi;
 	piece->work.at = lo;
 	memset(&piece->work.digest, 0, sizeof(PjDigest));
-	piece->moving = false;
+	piece->moving = piece->done = false;
 	pj_deadline_begin(0);
 	pj_forget_cancel();
 }
@@ -147,7 +148,9 @@ first_to_run(const PjWork *work)
 }
 
 /*
- * Apply a piece.  Returns false if an offset was not where it should be.
+ * Apply a piece.  Returns false if it is to be rolled back: an offset was not
+ * where it should be, or it was only to be tried.
+ *
  * What keeps the code from being run at all is blamed on the first event that
  * it is to be run for.
  */
@@ -167,13 +170,15 @@ run_piece(void *arg)
 	work->at = first_to_run(work);
 	if (work->at < work->hi)
 		batch->kind->apply(work);
-	return true;
+	piece->done = true;
+	return batch->request->purpose != PJ_TO_TRY;
 }
 
 /*
  * Apply events lo .. hi - 1 in a subtransaction.  Returns the error, if there
  * is one, with *failed_at telling the event; sets result->conflict if an
- * offset was not where it should be.  Nothing is left behind in either case.
+ * offset was not where it should be.  Nothing is left behind in either case,
+ * nor if it was only to be tried.
  */
 ErrorData *
 pj_batch_try_piece(PjBatch *batch, int lo, int hi, int *failed_at)
@@ -193,7 +198,7 @@ pj_batch_try_piece(PjBatch *batch, int lo, int hi, int *failed_at)
 		error = NULL;			/* nor this: it can no longer run at all */
 	else if (error && (piece.moving || !pj_failure_swallowed(error)))
 		ReThrowError(error);
-	batch->result->conflict = !error && !kept;
+	batch->result->conflict = !error && !piece.done;
 	if (kept)
 		pj_digest_add(&batch->result->digest, &piece.work.digest);
 	*failed_at = piece.work.at;

@@ -70,7 +70,7 @@ apply_events(PjStep *step, const PjBounds *bounds, PjEvent *events, int n,
 		.ngiven = n,
 		.retry = bounds->retry,
 		.counted = bounds->counted,
-		.announce = bounds->announce,
+		.purpose = bounds->announce ? PJ_TO_ANNOUNCE : PJ_TO_APPLY,
 	};
 
 	pj_events_sort(events, n);
@@ -276,7 +276,7 @@ read_queue(PjStep *step, const PjBounds *bounds, int limit)
 	PjApplyRequest request = {
 		.pair = pair,
 		.driver = PJ_BY_QUEUE,
-		.announce = bounds->announce,
+		.purpose = bounds->announce ? PJ_TO_ANNOUNCE : PJ_TO_APPLY,
 	};
 	PjApplyResult result;
 	bool		worked;
@@ -349,8 +349,8 @@ pj_step(PjStep *step, const PjBounds *bounds)
 		pj_projection_problem(pair->projection) != NULL)
 		return PJ_IDLE;
 	if (pair->mode == PJ_SHADOW)
-		return pj_shadow(pair, limit, bounds->upto, bounds->announce) ?
-			PJ_MORE : PJ_IDLE;
+		return pj_shadow(pair, limit, bounds->upto, bounds->announce,
+						 &step->busy) ? PJ_MORE : PJ_IDLE;
 	if (pj_pair_behind(pair) && !pair->projection->handed_over &&
 		!bounds->ordered)
 		return PJ_IDLE;
