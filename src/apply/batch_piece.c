@@ -56,7 +56,7 @@ check_event(PjBatch *batch, int i)
 					   (long long) pj_event_sequence(event),
 					   TextDatumGetCString(offset->aggregate),
 					   batch->tenant));
-	pj_source_check_hash(event);
+	pj_event_check_hash(event);
 }
 
 /*
