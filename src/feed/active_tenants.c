@@ -156,9 +156,9 @@ follow_hints(const uint64 *hints, int n)
 	return true;
 }
 
-/* Find out what is new. */
+/* Find out which tenants have new events. */
 void
-pj_active_look(void)
+pj_active_refresh(void)
 {
 	uint64		hints[PJ_MAX_HINTS];
 	PjProjection *projections;
@@ -208,7 +208,7 @@ pj_active_unread(PjTenants *all)
 
 /* Forget those that turned out to have none up to the tail. */
 void
-pj_active_settle(const PjTenants *all, int64 tail)
+pj_active_forget_read(const PjTenants *all, int64 tail)
 {
 	for (int i = 0; i < all->count; i++)
 		if (!all->unread[i] && all->last[i] <= tail)

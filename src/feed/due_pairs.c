@@ -18,6 +18,22 @@
 #include "log/tail.h"
 #include "state/outbox.h"
 
+/*
+ * The projections there are.  What is known of one may be out of date once its
+ * lock is there, so whoever goes through them does so by their numbers.
+ */
+int
+pj_projection_ids(int32 **ids)
+{
+	PjProjection *projections;
+	int			n = pj_projections(&projections);
+
+	*ids = palloc(sizeof(int32) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+		(*ids)[i] = projections[i].id;
+	return n;
+}
+
 /* Find the log's tail and who has events, once per scan. */
 void
 pj_scan_log(PjScan *scan)

@@ -27,6 +27,7 @@ typedef struct PjScan
 	PjTenants	all;			/* those looked at */
 } PjScan;
 
+extern int	pj_projection_ids(int32 **ids);
 extern void pj_scan_log(PjScan *scan);
 extern int	pj_pairs_due(PjScan *scan, PjProjection *projection,
 						 PjPair **pairs);
