@@ -26,7 +26,7 @@
  *	  without it.
  *	- What is only tried (mode "shadow") goes the same way, and is rolled back.
  *
- * The caller has the locks that lock.c asks of it.
+ * The caller has the locks that lock.c asks of it (see assert_locks()).
  *
  * Most inline appends follow directly upon their aggregate's offset.  Then
  * there is nothing to load and nothing in the outbox, and no SQL of ours is
@@ -41,6 +41,7 @@
 #include "apply/batch.h"
 #include "apply/read_model.h"
 #include "base/errcodes.h"
+#include "base/lock.h"
 #include "ipc/waiters.h"
 #include "kinds/kind.h"
 #include "state/delta.h"
@@ -120,11 +121,11 @@ note_failed(PjBatch *batch, int i, ErrorData *error)
 }
 
 /*
- * The events from "lo" on that may be applied next, up to the end of a run
- * of slices that were not cut, but no more than "max".
+ * The end of the events from "lo" on that may be applied next: those of slices
+ * that were not cut, and the rest of one that was, but no more than "max".
  */
 static int
-next_run(const PjBatch *batch, int lo, int max)
+next_end(const PjBatch *batch, int lo, int max)
 {
 	int			hi = lo;
 
@@ -174,7 +175,7 @@ apply_slices(PjBatch *batch)
 	while (lo < batch->nevents && !batch->result->conflict)
 	{
 		const PjSlice *slice = &batch->slices[batch->slice_of[lo]];
-		int			hi = next_run(batch, lo, piece);
+		int			hi = next_end(batch, lo, piece);
 		int			failed_at;
 		ErrorData  *error;
 
@@ -245,8 +246,8 @@ announce_first(PjBatch *batch)
 
 /*
  * Of the events from "lo" on, those before "hi" fail when they are applied
- * together.  Find the first that does: nothing is left behind of what is tried,
- * so it always begins with the first event.  Returns its error.
+ * together.  Find the first that does: nothing is left behind of what is
+ * tried, so it always begins with the first event.  Returns its error.
  */
 static ErrorData *
 find_failing(PjBatch *batch, int lo, int hi, ErrorData *error, int *failed_at)
@@ -395,6 +396,18 @@ keep_digest(const PjPair *pair, const PjApplyResult *result)
 					 result->last_log_seq);
 }
 
+/* An append has the pair's lock, and everybody else its driver lock too. */
+static void
+assert_locks(const PjApplyRequest *request)
+{
+	int32		id PG_USED_FOR_ASSERTS_ONLY =
+	request->pair->projection->base_id;
+	Datum		tenant PG_USED_FOR_ASSERTS_ONLY = request->pair->tenant;
+
+	Assert(pj_pair_is_locked(id, tenant, ShareLock));
+	Assert(pj_is_append(request) || pj_driver_is_locked(id, tenant));
+}
+
 /*
  * Apply what is asked for, and say what became of it: see the top of this
  * file.
@@ -406,6 +419,7 @@ pj_apply(const PjApplyRequest *request, PjApplyResult *result)
 	instr_time	start,
 				duration;
 
+	assert_locks(request);
 	INSTR_TIME_SET_CURRENT(start);
 	memset(result, 0, sizeof(*result));
 	pj_kinds_sweep();

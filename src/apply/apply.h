@@ -26,7 +26,7 @@ typedef enum PjOnError
 {
 	PJ_ERROR_RECORDED,			/* keep it, to be tried again */
 	PJ_ERROR_RAISED,
-	PJ_ERROR_SKIPPED			/* pass over it at once */
+	PJ_ERROR_SKIPPED			/* skip it at once */
 } PjOnError;
 
 /* What is to come of it. */
@@ -89,7 +89,7 @@ typedef struct PjApplyResult
 	bool		conflict;		/* another transaction kept moving an offset,
 								 * or the projection can no longer run */
 	bool		incomplete;		/* the limit cut something off */
-	PjVerdict  *verdicts;			/* of the claims, if they were to be tried and
+	PjVerdict  *verdicts;		/* of the claims, if they were to be tried and
 								 * nothing was in conflict */
 } PjApplyResult;
 

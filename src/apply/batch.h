@@ -51,7 +51,7 @@ typedef struct PjBatch
 	int64	   *stale;			/* positions of given events that turned out
 								 * to be applied already */
 	int			nstale;
-	int			failed_at;		/* if it was only tried: the event that failed */
+	int			failed_at;		/* if only tried: the event that failed */
 	ErrorData  *error;			/* and its error, or NULL */
 	bool		by_log;			/* in log order */
 	bool		loaded;			/* from the log, that is; else as given */

@@ -230,7 +230,7 @@ hold_and_release(PjBatch *batch)
 		return;
 	find_marks(batch, &marks);
 	if (marks.nheld > 0)
-		batch->result->held += pj_outbox_hold(batch->projection->id,
+		batch->result->held += pj_outbox_hold(batch->projection->id, tenant,
 											  marks.held, marks.nheld);
 	if (marks.nreleased > 0)
 	{
@@ -274,7 +274,8 @@ void
 pj_batch_finish_try(PjBatch *batch)
 {
 	const PjApplyRequest *request = batch->request;
-	PjVerdict  *verdicts = palloc(sizeof(PjVerdict) * Max(request->nclaims, 1));
+	int			room = Max(request->nclaims, 1);
+	PjVerdict  *verdicts = palloc(sizeof(PjVerdict) * room);
 
 	for (int c = 0, i = 0; c < request->nclaims; c++)
 	{

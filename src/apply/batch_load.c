@@ -346,7 +346,7 @@ mark_replays(PjBatch *batch)
 	}
 }
 
-/* Events that an operator has decided to pass over. */
+/* Events that an operator has decided to skip. */
 static void
 mark_skips(PjBatch *batch)
 {

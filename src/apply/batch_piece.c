@@ -61,7 +61,7 @@ check_event(PjBatch *batch, int i)
 
 /*
  * Check events that have been read from the log, each in memory of its own.
- * Those that are passed over may be wrong in any way.
+ * Those that are skipped may be wrong in any way.
  */
 static void
 check_events(PjBatch *batch, PjWork *work)

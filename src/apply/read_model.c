@@ -44,15 +44,18 @@ pj_model_digest(const PjProjection *projection, Datum tenant,
 }
 
 /*
- * Find the digest from the rows, and keep it.  The caller has the pair to
- * itself, or nobody else keeps its digest: what an append has changed after the
- * rows were read must not be forgotten.  And the caller is in our own context.
+ * Find the digest from the rows, and keep it.  The caller is alone with the
+ * pair, or its digest is not kept with each batch: what an append has changed
+ * after the rows were read must not be forgotten.  What is built aside has a
+ * number that nobody else uses.  And the caller is in our own context.
  */
 void
 pj_model_refresh(const PjProjection *projection, Datum tenant, int64 log_seq)
 {
 	PjDigest	digest;
 
+	Assert(projection->id < 0 || !pj_digest_is_kept(projection) ||
+		   pj_pair_is_ours(projection->id, tenant));
 	pj_model_digest(projection, tenant, NULL, &digest);
 	pj_digest_forget(projection->id, tenant);
 	pj_digest_set(projection->id, tenant, &digest, log_seq);

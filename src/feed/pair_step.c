@@ -305,9 +305,9 @@ read_queue(PjStep *step, const PjBounds *bounds, int limit)
 
 /*
  * Take the locks of a pair and look how it is run.  Returns false if somebody
- * else is at work on it, or there is nothing to do for us.  The driver lock
- * comes first: who does not get it must not stand in the way of who has it, and
- * since nobody waits here the order does not matter otherwise.
+ * else is at work on it, or there is nothing to do for us.  Take the driver
+ * lock first, so that a backend that fails to get it never holds the pair lock.
+ * Nobody waits here, so this order cannot make a deadlock.
  */
 bool
 pj_step_enter(PjStep *step)
@@ -342,6 +342,7 @@ pj_step(PjStep *step, const PjBounds *bounds)
 							1 : bounds->limit);
 	PjProgress	progress;
 
+	Assert(pj_driver_is_locked(pair->projection->id, pair->tenant));
 	step->busy = false;
 	step->announced = 0;
 	if (pair->mode == PJ_OFF || pair->paused || pair->run_id != 0 ||
@@ -366,8 +367,8 @@ pj_step(PjStep *step, const PjBounds *bounds)
 }
 
 /*
- * Likewise by order: whatever the mode and the pauses, items are applied and the
- * log is read from the cursor on.
+ * The same because somebody has asked for it: whatever the mode and the pauses,
+ * items are applied and the log is read from the cursor on.
  */
 PjProgress
 pj_step_ordered(PjStep *step, const PjBounds *bounds)

@@ -10,6 +10,7 @@
 
 #include "apply/apply.h"
 #include "base/guc.h"
+#include "base/lock.h"
 #include "feed/retry.h"
 #include "log/tail.h"
 #include "state/offset.h"
@@ -87,8 +88,7 @@ retry_in_log_order(PjQueuedEvent *item, int64 log_seq)
 
 /*
  * Apply one queued event, and those of its aggregate before it.  Returns what
- * projector_retry() returns.  The caller holds the pair's lock and its driver
- * lock.
+ * projector_retry() returns.
  */
 const char *
 pj_queued_retry(PjQueuedEvent *item)
@@ -109,6 +109,8 @@ pj_queued_retry(PjQueuedEvent *item)
 	PjApplyResult result;
 	PjCounts	counts = {0};
 
+	Assert(pj_pair_is_locked(pair->projection->id, pair->tenant, ShareLock));
+	Assert(pj_driver_is_locked(pair->projection->id, pair->tenant));
 	if (!pj_outbox_claim_one(pair->projection->id, pair->tenant,
 							 item->aggregate, item->sequence, &claim))
 		return "none";

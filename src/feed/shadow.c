@@ -2,10 +2,10 @@
  * shadow.c
  *	  Trying events without applying them: mode "shadow".
  *
- * A trial takes an aggregate's events from the offset on, because the second
- * may need what the first does, and is rolled back (apply.c).  Its result is
- * kept with the items, each of which is tried once; what would fail is recorded
- * as a failure, marked as such.  When the mode changes the items are applied
+ * An aggregate's events are tried from the offset on, because the second may
+ * need what the first does, and rolled back (apply.c).  The result is kept with
+ * the items, each of which is tried once; what would fail is recorded as a
+ * failure, marked as such.  When the mode changes the items are applied
  * like any others.
  */
 #include "base/compat.h"
@@ -13,6 +13,7 @@
 #include "utils/memutils.h"
 
 #include "apply/apply.h"
+#include "base/lock.h"
 #include "feed/shadow.h"
 #include "state/outbox.h"
 
@@ -26,23 +27,23 @@ static const char *const result_names[] = {
 };
 
 /* Items to be tried, sorted by aggregate, and what became of each. */
-typedef struct Trials
+typedef struct Attempt
 {
 	PjPair	   *pair;
 	PjClaim    *claims;
 	int		   *results;		/* of the claims: PjVerdict, or NOT_NOW */
 	int			nclaims;
 	bool		busy;			/* some could not be tried now */
-} Trials;
+} Attempt;
 
 /* Try the aggregate of the items from "first" on; "own" says how many. */
 static void
-try_aggregate(Trials *trials, int first, int own, PjRange range)
+try_aggregate(Attempt *attempt, int first, int own, PjRange range)
 {
 	PjClaim    *claims = palloc(sizeof(PjClaim) * own);
 	PjApplyRequest request = {
 		.purpose = PJ_TO_TRY,
-		.pair = trials->pair,
+		.pair = attempt->pair,
 		.driver = PJ_BY_QUEUE,
 		.ranges = &range,
 		.nranges = 1,
@@ -53,34 +54,34 @@ try_aggregate(Trials *trials, int first, int own, PjRange range)
 
 	for (int i = 0; i < own; i++)
 	{
-		claims[i] = trials->claims[first + i];
+		claims[i] = attempt->claims[first + i];
 		claims[i].range = 0;
 	}
 	pj_apply(&request, &result);
 	if (result.busy || result.conflict)
-		trials->busy = true;
+		attempt->busy = true;
 	for (int i = 0; i < own; i++)
-		trials->results[first + i] = result.busy || result.conflict ?
+		attempt->results[first + i] = result.busy || result.conflict ?
 			NOT_NOW : result.verdicts[i];
 }
 
 /* Try aggregate after aggregate, each in memory of its own. */
 static void
-try_all(Trials *trials)
+try_all(Attempt *attempt)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "projector trial",
+												  "projector shadow",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = CurrentMemoryContext;
 	PjRange    *ranges;
-	int			nranges = pj_outbox_ranges(trials->claims, trials->nclaims,
+	int			nranges = pj_outbox_ranges(attempt->claims, attempt->nclaims,
 										   &ranges);
 	int			first = 0;
 
 	for (int r = 0; r < nranges; r++)
 	{
 		MemoryContextSwitchTo(context);
-		try_aggregate(trials, first, ranges[r].own, ranges[r]);
+		try_aggregate(attempt, first, ranges[r].own, ranges[r]);
 		MemoryContextSwitchTo(caller);
 		MemoryContextReset(context);
 		first += ranges[r].own;
@@ -90,18 +91,18 @@ try_all(Trials *trials)
 
 /* Keep the results with the items.  Returns how many have one. */
 static int
-save_results(const Trials *trials)
+save_results(const Attempt *attempt)
 {
-	PjClaim    *alike = palloc(sizeof(PjClaim) * trials->nclaims);
+	PjClaim    *alike = palloc(sizeof(PjClaim) * attempt->nclaims);
 	int			saved = 0;
 
 	for (int result = PJ_WOULD_PASS; result <= PJ_UNTESTED; result++)
 	{
 		int			n = 0;
 
-		for (int c = 0; c < trials->nclaims; c++)
-			if (trials->results[c] == result)
-				alike[n++] = trials->claims[c];
+		for (int c = 0; c < attempt->nclaims; c++)
+			if (attempt->results[c] == result)
+				alike[n++] = attempt->claims[c];
 		if (n > 0)
 			pj_outbox_try(alike, n, result_names[result]);
 		saved += n;
@@ -118,19 +119,20 @@ save_results(const Trials *trials)
 bool
 pj_shadow(PjPair *pair, int limit, int64 upto, bool announce, bool *busy)
 {
-	Trials		trials = {.pair = pair};
+	Attempt		attempt = {.pair = pair};
 
-	trials.nclaims = pj_outbox_claim_pending(pair->projection->id,
+	Assert(pj_driver_is_locked(pair->projection->id, pair->tenant));
+	attempt.nclaims = pj_outbox_claim_pending(pair->projection->id,
 											 pair->tenant, limit, upto,
-											 &trials.claims);
-	if (trials.nclaims == 0)
+											 &attempt.claims);
+	if (attempt.nclaims == 0)
 		return false;
-	trials.results = palloc(sizeof(int) * trials.nclaims);
+	attempt.results = palloc(sizeof(int) * attempt.nclaims);
 	if (announce)
-		for (int c = 0; c < trials.nclaims; c++)
-			trials.results[c] = PJ_UNTESTED;
+		for (int c = 0; c < attempt.nclaims; c++)
+			attempt.results[c] = PJ_UNTESTED;
 	else
-		try_all(&trials);
-	*busy = *busy || trials.busy;
-	return save_results(&trials) > 0;
+		try_all(&attempt);
+	*busy = *busy || attempt.busy;
+	return save_results(&attempt) > 0;
 }

@@ -13,7 +13,7 @@ typedef enum PjState
 {
 	PJ_LIVE,
 	PJ_REPLAYING,				/* the log is to be read up to the handover */
-	PJ_SWITCHING,				/* likewise, after having been off */
+	PJ_SWITCHING,				/* the same, after having been off */
 	PJ_STOPPED					/* at a dead event, in log order */
 } PjState;
 
