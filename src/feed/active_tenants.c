@@ -2,9 +2,9 @@
  * active_tenants.c
  *	  Which tenants may have events that have not been read from the log.
  *
- * There may be many tenants, of which few have had events lately.  Whoever
- * appends leaves a hint: a hash of the tenant, in shared memory (shmem.c),
- * once his events are visible.  A worker collects hints and remembers each
+ * There may be many tenants, of which few have had events lately.  An append
+ * leaves a hint: a hash of the tenant, in shared memory (shmem.c), once its
+ * events are visible.  A worker collects hints and remembers each
  * tenant until its cursors are known to have passed what the hint stands for:
  * all positions drawn up to the time the hint was read, for those the tenant's
  * new events must be among.

@@ -31,7 +31,7 @@
 /* Databases whose settled tail is known. */
 #define MAX_TAILS		1024
 
-/* Room for the name of the tenant that a worker works on; longer ones are cut. */
+/* Room for the name of a worker's tenant; longer ones are cut. */
 #define MAX_TENANT		1024
 
 /* What a worker does now.  It alone writes this, under the spinlock. */

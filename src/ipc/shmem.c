@@ -126,8 +126,9 @@ pj_unlock_shared(void)
 /* ---- hints ---- */
 
 /*
- * Tell workers which tenants have new events (see active_tenants.c).  The transaction
- * has ended, and before it did the caller has called pj_shmem_attach().
+ * Tell workers which tenants have new events (see active_tenants.c).  The
+ * transaction has ended, and before it did the caller has called
+ * pj_shmem_attach().
  */
 void
 pj_hints_add(Oid dboid, const uint64 *hints, int n)

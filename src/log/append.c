@@ -222,7 +222,7 @@ get_expected_version(FunctionCallInfo fcinfo, int argno)
 	return expected;
 }
 
-/* See the install script. */
+/* Append one event.  Returns its sequence number. */
 Datum
 projector_append(PG_FUNCTION_ARGS)
 {
@@ -375,7 +375,7 @@ check_ids_differ(const PjNewEvents *events)
 						   DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(ids[i])))));
 }
 
-/* See the install script. */
+/* Append several events, all or none.  Returns the last sequence number. */
 Datum
 projector_append_batch(PG_FUNCTION_ARGS)
 {

@@ -29,7 +29,7 @@ typedef struct PjEvent
 	Datum		values[PJ_EVENT_COLUMNS];	/* none is null */
 	Datum		payload_hash;
 	bool		replay;			/* not just appended: set by apply */
-	bool		skipped;		/* to be passed over: likewise */
+	bool		skipped;		/* to be skipped: set by apply */
 	int			range;			/* index of its aggregate's range */
 } PjEvent;
 

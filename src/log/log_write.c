@@ -181,8 +181,9 @@ check_may_append(void)
 }
 
 /*
- * BEFORE INSERT, for each row: refuse what is empty or too long, fill in the payload's
- * hash or check the one given.  NULLs are left to the columns' constraints.
+ * BEFORE INSERT, for each row: refuse what is empty or too long, fill in the
+ * payload's hash or check the one given.  NULLs are left to the columns'
+ * constraints.
  */
 Datum
 projector_events_before_insert(PG_FUNCTION_ARGS)

@@ -193,7 +193,7 @@ pj_outbox_claim(int32 projection_id, Datum tenant, int limit, int64 after,
 					 claims);
 }
 
-/* Likewise, but none that have failed before. */
+/* Claim pending items of a pair, but none that have failed before. */
 int
 pj_outbox_claim_pending(int32 projection_id, Datum tenant, int limit,
 						int64 upto, PjClaim **claims)

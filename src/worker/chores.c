@@ -104,7 +104,7 @@ prune_a_little(void)
 													  60 * 1000));
 }
 
-/* See the install script. */
+/* Remove all history that is older than some time.  Returns how many rows. */
 Datum
 projector_prune(PG_FUNCTION_ARGS)
 {

@@ -64,7 +64,7 @@ static struct
 	TimestampTz looked_at;
 	TimestampTz wake_at;		/* sleep no longer than until then */
 	TimestampTz next_due;		/* when a failed event is to be tried again */
-	uint32		wakeups;		/* how often we had been woken at the last look */
+	uint32		wakeups;		/* how often we had been woken when we looked */
 	bool		penalized;		/* a pair is left alone that has work */
 	bool		polling;		/* others block some pair, and do not wake us
 								 * when they end */
@@ -336,7 +336,7 @@ begin_look(void)
 	queue.polling = queue.penalized = false;
 }
 
-/* A look has found when the next retry is due, by a clock that tests may move. */
+/* The next retry is due then, by a clock that tests may move. */
 static void
 note_next_due(TimestampTz next_due)
 {
