@@ -146,7 +146,7 @@ apply_before(PjBatch *batch, int lo, ErrorData *error, int *failed_at)
 	while (*failed_at > lo && !batch->result->conflict)
 	{
 		int			hi = *failed_at;
-		ErrorData  *again = pj_batch_try_piece(batch, lo, hi, failed_at);
+		ErrorData  *again = pj_batch_apply_piece(batch, lo, hi, failed_at);
 
 		if (again == NULL)
 		{
@@ -185,7 +185,7 @@ apply_slices(PjBatch *batch)
 			continue;
 		}
 
-		error = pj_batch_try_piece(batch, lo, hi, &failed_at);
+		error = pj_batch_apply_piece(batch, lo, hi, &failed_at);
 		if (error && failed_at == PJ_UNKNOWN && hi - lo == 1)
 			failed_at = lo;
 		if (error && failed_at != PJ_UNKNOWN)
@@ -257,7 +257,7 @@ find_failing(PjBatch *batch, int lo, int hi, ErrorData *error, int *failed_at)
 	while (*failed_at == PJ_UNKNOWN && hi - passes > 1)
 	{
 		int			middle = passes + (hi - passes) / 2;
-		ErrorData  *found = pj_batch_try_piece(batch, lo, middle, failed_at);
+		ErrorData  *found = pj_batch_apply_piece(batch, lo, middle, failed_at);
 
 		if (batch->result->conflict)
 			return NULL;
@@ -286,7 +286,7 @@ try_events(PjBatch *batch)
 	Assert(batch->nslices == 1);
 	if (slice->end == slice->first)
 		return;
-	error = pj_batch_try_piece(batch, slice->first, slice->end, &failed_at);
+	error = pj_batch_apply_piece(batch, slice->first, slice->end, &failed_at);
 	if (error)
 		error = find_failing(batch, slice->first, slice->end, error,
 							 &failed_at);

@@ -67,8 +67,8 @@ extern bool pj_batch_is_reread(const PjBatch *batch, const PjEvent *event,
 extern void pj_batch_enter(PjBatch *batch);
 
 extern void pj_batch_load(PjBatch *batch);
-extern ErrorData *pj_batch_try_piece(PjBatch *batch, int lo, int hi,
-									 int *failed_at);
+extern ErrorData *pj_batch_apply_piece(PjBatch *batch, int lo, int hi,
+									   int *failed_at);
 extern bool pj_batch_run_all(PjBatch *batch);
 extern void pj_batch_finish(PjBatch *batch);
 extern void pj_batch_finish_try(PjBatch *batch);

@@ -251,7 +251,7 @@ items_from_claims(PjBatch *batch, bool *known)
  * known.
  */
 static void
-look_at_items(PjBatch *batch)
+find_items(PjBatch *batch)
 {
 	int			room = Max(batch->nevents, 1);
 	PjEvent   **unknown = palloc(sizeof(PjEvent *) * room);
@@ -272,7 +272,7 @@ look_at_items(PjBatch *batch)
 	if (n == 0)
 		return;
 	items = palloc(sizeof(PjItem) * n);
-	pj_outbox_look(batch->projection->id, unknown, n, items);
+	pj_outbox_claim_events(batch->projection->id, unknown, n, items);
 	for (int i = 0; i < n; i++)
 		batch->items[place[i]] = items[i];
 }
@@ -387,7 +387,7 @@ pj_batch_load(PjBatch *batch)
 		pj_batch_enter(batch);
 	load_events(batch);
 	cut_slices(batch);
-	look_at_items(batch);
+	find_items(batch);
 	cut_blocked(batch);
 	mark_replays(batch);
 	mark_skips(batch);

@@ -181,7 +181,7 @@ run_piece(void *arg)
  * nor if it was only to be tried.
  */
 ErrorData *
-pj_batch_try_piece(PjBatch *batch, int lo, int hi, int *failed_at)
+pj_batch_apply_piece(PjBatch *batch, int lo, int hi, int *failed_at)
 {
 	Piece		piece;
 	ErrorData  *error;

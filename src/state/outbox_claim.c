@@ -302,8 +302,8 @@ may_have_items(int32 projection_id, PjEvent *const *events, int n)
  * else has claimed.
  */
 void
-pj_outbox_look(int32 projection_id, PjEvent *const *events, int n,
-			   PjItem *items)
+pj_outbox_claim_events(int32 projection_id, PjEvent *const *events, int n,
+					   PjItem *items)
 {
 	Datum		values[3];
 	ItemPlace  *places;
