@@ -48,9 +48,10 @@ pj_model_digest(const PjProjection *projection, Datum tenant,
 }
 
 /*
- * Find the digest from the rows, and keep it.  The caller has the pair to
- * itself, or nobody else keeps its digest: what an append has changed after the
- * rows were read must not be forgotten.  And the caller is in our own context.
+ * Find the digest from the rows, and keep it.  The caller is alone with the
+ * pair, or its digest is not kept with each batch: what an append has changed
+ * after the rows were read must not be forgotten.  What is built aside has
+ * books that nobody else uses.  And the caller is in our own context.
  */
 void
 pj_model_refresh(const PjPair *pair, int64 log_seq)
@@ -60,6 +61,8 @@ pj_model_refresh(const PjPair *pair, int64 log_seq)
 	int32		books = pj_pair_books(pair);
 	PjDigest	digest;
 
+	Assert(pair->destination || !pj_digest_is_kept(pair->projection) ||
+		   pj_pair_is_ours(books, pair->tenant));
 	read_digest(&reader, &digest);
 	pj_digest_forget(books, pair->tenant);
 	pj_digest_set(books, pair->tenant, &digest, log_seq);

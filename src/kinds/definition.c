@@ -490,7 +490,7 @@ pj_definition_of(const PjProjection *projection)
 /*
  * Check again that a target of a registered projection can be that.  Who owns
  * it is not asked: it may be on its way to another owner, with the projection
- * to follow.  The caller has locked the table.
+ * to follow.  The table is locked, which table_open() asserts.
  */
 void
 pj_definition_recheck_target(const PjProjection *projection, int target)

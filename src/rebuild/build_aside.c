@@ -44,6 +44,7 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
+#include "base/lock.h"
 #include "base/statement.h"
 #include "kinds/fold_row.h"
 #include "rebuild/build_aside.h"
@@ -428,7 +429,6 @@ pj_aside_find(const PjProjection *projection, const char *name,
 
 /*
  * The bookkeeping of a build takes the live one's place; its rows have done so.
- * The caller has the pair to itself.
  */
 void
 pj_aside_take_over(const PjProjection *projection, const PjRun *run)
@@ -436,6 +436,7 @@ pj_aside_take_over(const PjProjection *projection, const PjRun *run)
 	Datum		values[3] = {Int32GetDatum(projection->id), run->tenant,
 	Int64GetDatum(run->until)};
 
+	Assert(pj_pair_is_ours(projection->id, run->tenant));
 	pj_failure_rebuilt(projection, run->tenant, 0, run->until);
 	if (projection->log_ordered)
 		pj_outbox_clear_upto(projection->id, run->tenant, run->until);

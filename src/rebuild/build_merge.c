@@ -21,11 +21,13 @@
 #include "access/tableam.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
+#include "base/lock.h"
 #include "base/subxact.h"
 #include "kinds/fold_row.h"
 #include "rebuild/build_merge.h"
@@ -328,10 +330,7 @@ merge_in_parts(Merge *merge)
 	merge_as_owner(merge);
 }
 
-/*
- * Make the target's rows of a tenant those that were built.  The caller has the
- * pair to itself.
- */
+/* Make the target's rows of a tenant those that were built. */
 void
 pj_fold_merge(const PjProjection *projection, Oid aside, const char *tenant)
 {
@@ -339,6 +338,7 @@ pj_fold_merge(const PjProjection *projection, Oid aside, const char *tenant)
 	ErrorData  *error;
 	bool		kept;
 
+	Assert(pj_pair_is_ours(projection->id, CStringGetTextDatum(tenant)));
 	merge->projection = projection;
 	merge->aside = aside;
 	merge->tenant = tenant;

@@ -28,6 +28,7 @@
 #include "utils/tuplestore.h"
 
 #include "apply/model_rows.h"
+#include "base/lock.h"
 #include "base/statement.h"
 #include "base/subxact.h"
 #include "rebuild/build_aside.h"
@@ -361,14 +362,14 @@ try_replay(void *arg)
 }
 
 /*
- * Look at a pair that is to be tried.  The caller has it to itself.  An error
- * if it cannot be done.
+ * Look at a pair that is to be tried.  An error if it cannot be done.
  */
 void
 pj_trial_enter(PjTrial *trial, PjProjection *projection, Datum tenant)
 {
 	PjPair	   *pair = &trial->pair;
 
+	Assert(pj_pair_is_ours(projection->id, tenant));
 	pj_pair_look(pair, projection, tenant);
 	pj_clear_check(projection, false);
 	if (pair->run_id != 0)

@@ -96,7 +96,7 @@ look_at_pair(PjPair *pair, PjProjection *projection, Datum tenant)
 	pj_refuse_shadow(pair);
 }
 
-/* Rebuild one tenant.  The caller has the locks, and our own context. */
+/* Rebuild one tenant.  The caller is in our own context. */
 static int64
 rebuild_tenant(PjProjection *projection, Datum tenant)
 {
@@ -105,6 +105,7 @@ rebuild_tenant(PjProjection *projection, Datum tenant)
 	PjReplay	replay;
 	bytea	   *definition = pj_definition_now(projection);
 
+	Assert(pj_pair_is_ours(projection->id, tenant));
 	look_at_pair(&pair, projection, tenant);
 	pj_tenant_require(&pair);	/* with rows alone: they are about to go */
 
@@ -121,8 +122,8 @@ rebuild_tenant(PjProjection *projection, Datum tenant)
 }
 
 /*
- * Rebuild one aggregate: its rows, its items, its offset.  The caller has the
- * locks, and our own context.
+ * Rebuild one aggregate: its rows, its items, its offset.  The caller is in our
+ * own context.
  */
 int64
 pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
@@ -132,6 +133,7 @@ pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
 	PjRebuild	rebuild = {.pair = &pair,.aggregate = aggregate};
 	PjReplay	replay;
 
+	Assert(pj_pair_is_ours(projection->id, tenant));
 	if (projection->log_ordered)
 		ereport(ERROR,
 				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

@@ -75,7 +75,7 @@ static void
 apply_events(PjReplay *replay, PjEvent *events, int n)
 {
 	bool		by_log = replay->pair->projection->log_ordered;
-	PjApply		apply = {
+	PjApplyRequest request = {
 		.pair = replay->pair,
 		.driver = PJ_BY_LOG,
 		.given = events,
@@ -83,22 +83,23 @@ apply_events(PjReplay *replay, PjEvent *events, int n)
 		.on_error = replay->on_error,
 		.rebuild = true,
 	};
+	PjApplyResult result;
 
 	if (by_log)
 		pj_events_sort(events, n);
-	apply.nranges = pj_events_ranges(events, n, &apply.ranges);
+	request.nranges = pj_events_ranges(events, n, &request.ranges);
 	if (by_log)
 		pj_events_sort_by_log(events, n);
-	pj_apply(&apply);
-	if (apply.conflict)
+	pj_apply(&request, &result);
+	if (result.conflict)
 		ereport(ERROR,
 				errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 				errmsg("projection \"%s\" is being applied by another transaction",
 					   replay->pair->projection->name),
 				errhint("Try again."));
-	if (by_log && apply.passed < pj_event_log_seq(&events[n - 1]))
+	if (by_log && result.passed < pj_event_log_seq(&events[n - 1]))
 		elog(ERROR, "events of a replay were left behind");
-	pj_apply_count(&apply, &replay->counts);
+	pj_apply_count(&result, &replay->counts);
 }
 
 /*

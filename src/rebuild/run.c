@@ -418,10 +418,7 @@ pj_run_announce(PjRun *run)
 
 /* ---- ending runs from outside ---- */
 
-/*
- * End a run that has not come to its end.  The caller has the driver lock of
- * its pair, or the projection's lock exclusively.
- */
+/* End a run that has not come to its end. */
 void
 pj_run_abandon(const PjRun *run, const char *why)
 {
@@ -430,6 +427,7 @@ pj_run_abandon(const PjRun *run, const char *why)
 	.message = (char *) why};
 	PjPair		pair;
 
+	Assert(pj_driver_is_locked(run->projection_id, run->tenant));
 	if (run->aside)
 		pj_aside_drop(run);
 	if (run->running)

@@ -438,6 +438,7 @@ pj_registry_update(PjStatement *stmt, Datum *values, const char *nulls)
 {
 	PjProjection *projection;
 
+	Assert(pj_projection_is_locked(DatumGetInt32(values[0]), ExclusiveLock));
 	pj_waiters_tell_all();
 	if (pj_execute(stmt, values, nulls) != 1)
 		ereport(ERROR,
@@ -452,8 +453,7 @@ pj_registry_update(PjStatement *stmt, Datum *values, const char *nulls)
 
 /*
  * Note in the registry whether some tenant is run in a way of its own, and
- * perhaps that there is to be a new handover.  The caller has the projection's
- * lock exclusively.
+ * perhaps that there is to be a new handover.
  */
 void
 pj_registry_note_overrides(const PjProjection *projection,

@@ -6,6 +6,19 @@ CREATE FUNCTION projector.is_home(home text) RETURNS boolean
 LANGUAGE C STABLE STRICT PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'projector_is_home';
 
+-- What the workers of this database do now: "idle", "looking" (for work),
+-- "applying" (a batch of a projection and tenant), "run" (a batch of their run)
+-- or "chores", and since when.  Only those who may read view projector.status
+-- get rows.  Tables: none; it is in shared memory.
+CREATE FUNCTION projector.worker_activity(
+    OUT slot integer, OUT pid integer, OUT projection_id integer,
+    OUT tenant_id text, OUT activity text, OUT since timestamptz)
+RETURNS SETOF record
+LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 10
+AS 'MODULE_PATHNAME', 'projector_worker_activity';
+COMMENT ON FUNCTION projector.worker_activity IS
+    'what each worker of this database does now';
+
 -- The hash of a projection's definition as it is now, function and all; null
 -- if the function is missing.
 CREATE FUNCTION projector.definition_now(projection_id integer) RETURNS bytea
@@ -117,11 +130,9 @@ SELECT p.projection_name, p.tenant_id, p.kind, p.mode, p.state,
        l.lag_events, l.lag_time, i.pending, i.held, i.failed, i.dead,
        f.error_count, f.last_error, f.last_failed_at,
        p.paused_by, p.paused_at, p.run_id,
-       (SELECT min(a.pid) FROM pg_catalog.pg_stat_activity a
-        WHERE a.backend_type = 'projector worker'
-          AND a.datname = current_database() AND a.state = 'active'
-          AND a.query = format('projection "%s", tenant "%s"',
-                               p.projection_name, p.tenant_id)) AS worker_pid,
+       (SELECT min(a.pid) FROM projector.worker_activity() a
+        WHERE a.activity = 'applying' AND a.projection_id = p.projection_id
+          AND a.tenant_id = p.tenant_id) AS worker_pid,
        (p.applied_count > 0 OR d.applied_count > 0)
            AND coalesce(projector.definition_now(p.projection_id)
                         <> p.definition_hash, false) AS stale,

@@ -101,10 +101,7 @@ AS $$
                             WHERE datname = current_database())
           AND k.mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock',
                          'ExclusiveLock', 'AccessExclusiveLock')),
-    workers AS (
-        SELECT w.pid, w.query, w.state FROM pg_stat_activity w
-        WHERE w.backend_type = 'projector worker'
-          AND w.datname = current_database()),
+    workers AS (SELECT * FROM projector.worker_activity()),
     reasons AS (
         SELECT b.projection_id, b.tenant_id, 'dormant' AS blocker,
                'this database is a copy' AS detail, NULL::timestamptz AS since,
@@ -176,8 +173,8 @@ AS $$
            r.since, coalesce(r.pid, w.pid), r.remedy
     FROM behind b
     LEFT JOIN reasons r USING (projection_id, tenant_id)
-    LEFT JOIN workers w ON r.blocker IS NULL AND w.state = 'active'
-         AND w.query = format('projection "%s", tenant "%s"', b.projection_name, b.tenant_id)
+    LEFT JOIN workers w ON r.blocker IS NULL AND w.activity = 'applying'
+         AND w.projection_id = b.projection_id AND w.tenant_id = b.tenant_id
     ORDER BY b.projection_name, b.tenant_id, r.blocker
 $$;
 COMMENT ON FUNCTION projector_blockers IS

@@ -23,6 +23,9 @@ GRANT EXECUTE ON FUNCTION
     projector_tenant_id, projector.in_projection, projector.guard_tenant
     TO PUBLIC;
 
+-- The views call this, whoever reads them; it shows nothing to others.
+GRANT EXECUTE ON FUNCTION projector.worker_activity TO PUBLIC;
+
 -- A dump carries the data along, and the sequences that number it.
 SELECT pg_catalog.pg_extension_config_dump('projector.events', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.events_log_seq_seq', '');

@@ -141,7 +141,7 @@ read_digest(text *value, PjDigest *digest)
 	digest->rows = digest->layout = 0;
 }
 
-/* See the install script. */
+/* The sum of two digests. */
 Datum
 projector_digest_add(PG_FUNCTION_ARGS)
 {
@@ -362,7 +362,7 @@ store(PjStatement *stmt, int32 books, Datum tenant, const PjDigest *digest,
 
 /*
  * A batch up to some position has changed the read model.  Returns false if the
- * table's columns have changed since: the digest must be found anew.
+ * table's columns have changed since: the digest must be found again.
  */
 bool
 pj_digest_change(int32 books, Datum tenant, const PjDigest *by,
@@ -372,7 +372,10 @@ pj_digest_change(int32 books, Datum tenant, const PjDigest *by,
 	return store(&change, books, tenant, by, log_seq) == 1;
 }
 
-/* The digest is known from the read model itself. */
+/*
+ * The digest is known from the read model itself.  Of a projection whose digest
+ * is not kept with each batch, anybody who has computed it may note it.
+ */
 void
 pj_digest_set(int32 books, Datum tenant, const PjDigest *digest,
 			  int64 log_seq)
@@ -396,6 +399,7 @@ pj_digests_forget(int32 projection_id)
 {
 	Datum		values[1] = {Int32GetDatum(projection_id)};
 
+	Assert(pj_projection_is_locked(projection_id, ExclusiveLock));
 	pj_execute(&forget_noted, values, NULL);
 	pj_execute(&forget_all, values, NULL);
 }

@@ -15,6 +15,7 @@
 
 #include "base/errcodes.h"
 #include "base/guc.h"
+#include "base/lock.h"
 #include "base/statement.h"
 #include "sandbox/deadline.h"
 #include "sandbox/user_context.h"
@@ -311,7 +312,7 @@ has_other(PjStatement *stmt, const PjPair *pair, const PjEvent *event,
 
 /*
  * The event has failed for the last time, and its projection does not wait for
- * anybody: pass over it, as an operator would.
+ * anybody: skip it, as an operator would.
  */
 static void
 pass_over(const PjPair *pair, const PjEvent *event, int attempts)
@@ -324,6 +325,49 @@ pass_over(const PjPair *pair, const PjEvent *event, int attempts)
 }
 
 /*
+ * What becomes of an event that has failed, after so many attempts before this
+ * one?
+ */
+static PjOutcome
+decide_outcome(const PjProjection *projection, const PjEvent *event,
+			   int attempts_before, const ErrorData *error)
+{
+	const PjOptions *options = &projection->options;
+	int			allowed = options->max_attempts *
+		(pj_failure_transient(error) ? PJ_TRANSIENT_FACTOR : 1);
+	bool		last = attempts_before + 1 >= allowed;
+
+	/* it has been suspected, and tried with caution, as often as is allowed */
+	if (error->sqlerrcode == ERRCODE_PJ_SUSPECT)
+		last = attempts_before == options->max_attempts ||
+			attempts_before >= options->max_attempts * PJ_TRANSIENT_FACTOR;
+	if (!last)
+		return PJ_TRY_AGAIN;
+
+	/* what is not in the log cannot be skipped */
+	return options->on_error == PJ_ON_ERROR_SKIP && pj_event_id(event) != 0 ?
+		PJ_PASS_OVER : PJ_GIVE_UP;
+}
+
+/* Tell people, if this failure is one that they want to know of. */
+static void
+alert_failure(const PjPair *pair, const PjEvent *event, PjOutcome outcome,
+			  int errors, const ErrorData *error)
+{
+	const PjProjection *projection = pair->projection;
+	int			threshold = projection->options.error_threshold;
+
+	if (outcome == PJ_PASS_OVER)
+		pj_alert(projection, event, "skipped", errors, error);
+	else if (outcome == PJ_GIVE_UP &&
+			 !has_other(&select_other_dead, pair, event, 0))
+		pj_alert(projection, event, "dead", errors, error);
+	else if (errors == threshold &&
+			 !has_other(&select_other_failing, pair, event, threshold))
+		pj_alert(projection, event, "error_threshold", errors, error);
+}
+
+/*
  * Record that an event has failed, and find out what becomes of it.
  * attempts_before says how often it had been tried already.
  */
@@ -332,45 +376,30 @@ pj_failure_record(const PjPair *pair, const PjEvent *event,
 				  int attempts_before, const ErrorData *error)
 {
 	const PjProjection *projection = pair->projection;
-	const PjOptions *options = &projection->options;
+	int32		books = pj_pair_books(pair);
+	PjOutcome	outcome = decide_outcome(projection, event, attempts_before,
+										 error);
 	int			attempts = attempts_before + 1;
-	int			allowed = options->max_attempts *
-		(pj_failure_transient(error) ? PJ_TRANSIENT_FACTOR : 1);
-
-	/* it has been suspected, and tried with caution, as often as is allowed */
-	bool		suspect = error->sqlerrcode == ERRCODE_PJ_SUSPECT;
-	bool		last = suspect ? attempts_before == options->max_attempts ||
-		attempts_before >= options->max_attempts * PJ_TRANSIENT_FACTOR :
-		attempts >= allowed;
-
-	/* what is not in the log cannot be passed over */
-	bool		skip = last && options->on_error == PJ_ON_ERROR_SKIP &&
-		pj_event_id(event) != 0;
 	const char *message = message_of(error);
 	int			errors;
 
-	if (!skip)
-		pj_outbox_fail(pj_pair_books(pair), event, last, attempts,
-					   next_attempt(options, attempts), message);
-	if (suspect && !last)
-		return PJ_TRY_AGAIN;	/* most are innocent, and will be applied */
-	errors = pj_offset_count_error(pj_pair_books(pair), pj_event_tenant(event),
+	if (outcome != PJ_PASS_OVER)
+		pj_outbox_fail(books, event, outcome == PJ_GIVE_UP, attempts,
+					   next_attempt(&projection->options, attempts), message);
+
+	/* most suspects are innocent, and will be applied */
+	if (outcome == PJ_TRY_AGAIN && error->sqlerrcode == ERRCODE_PJ_SUSPECT)
+		return outcome;
+	errors = pj_offset_count_error(books, pj_event_tenant(event),
 								   pj_event_aggregate(event), message);
-	write_record(pair, event, error, !last, false);
-	if (skip)
+	write_record(pair, event, error, outcome == PJ_TRY_AGAIN, false);
+	if (outcome == PJ_PASS_OVER)
 		pass_over(pair, event, attempts);
-	if (skip)
-		pj_alert(projection, event, "skipped", errors, error);
-	else if (last && !has_other(&select_other_dead, pair, event, 0))
-		pj_alert(projection, event, "dead", errors, error);
-	else if (errors == options->error_threshold &&
-			 !has_other(&select_other_failing, pair, event,
-						options->error_threshold))
-		pj_alert(projection, event, "error_threshold", errors, error);
-	return !last ? PJ_TRY_AGAIN : skip ? PJ_PASS_OVER : PJ_GIVE_UP;
+	alert_failure(pair, event, outcome, errors, error);
+	return outcome;
 }
 
-/* Likewise, of an item whose event is not in the log. */
+/* Record that an item has failed because its event is not in the log. */
 PjOutcome
 pj_failure_record_missing(const PjPair *pair, const PjEvent *event,
 						  int attempts_before)
@@ -386,7 +415,7 @@ pj_failure_record_missing(const PjPair *pair, const PjEvent *event,
 	return pj_failure_record(pair, event, attempts_before, &error);
 }
 
-/* Record that an event has failed in a rebuild, and is passed over. */
+/* Record that an event has failed in a rebuild, and is skipped. */
 void
 pj_failure_pass_over(const PjPair *pair, const PjEvent *event,
 					 const ErrorData *error)
@@ -431,7 +460,7 @@ pj_failure_resolve(const PjPair *pair, const int64 *log_seqs, int n,
 	pj_execute(&resolve, values, NULL);
 }
 
-/* Find out which events are to be passed over. */
+/* Find out which events are to be skipped. */
 void
 pj_failure_mark_skipped(const PjProjection *projection,
 						PjEvent *const *events, int n)
@@ -457,7 +486,7 @@ pj_failure_mark_skipped(const PjProjection *projection,
 	}
 }
 
-/* Note that an event is to be passed over.  False if it is already. */
+/* Note that an event is to be skipped.  False if it is noted already. */
 bool
 pj_failure_skip(const PjPair *pair, const PjEvent *event, Datum reason,
 				const char *who)
@@ -476,7 +505,7 @@ pj_failure_skip(const PjPair *pair, const PjEvent *event, Datum reason,
 		pj_execute(&skip_new, new, NULL) > 0;
 }
 
-/* Take that back.  False if it was not to be passed over. */
+/* Take that back.  False if it was not to be skipped. */
 bool
 pj_failure_unskip(const PjProjection *projection, int64 log_seq)
 {
@@ -486,15 +515,13 @@ pj_failure_unskip(const PjProjection *projection, int64 log_seq)
 	return pj_execute(&unskip, values, NULL) > 0;
 }
 
-/*
- * Note in the registry whether there is any event to be passed over.  The
- * caller has the projection's lock exclusively.
- */
+/* Note in the registry whether there is any event to be skipped. */
 void
 pj_failure_note_skips(const PjProjection *projection)
 {
 	Datum		values[1] = {Int32GetDatum(projection->id)};
 
+	Assert(pj_projection_is_locked(projection->id, ExclusiveLock));
 	pj_execute(&note_skips, values, NULL);
 }
 

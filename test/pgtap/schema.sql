@@ -237,8 +237,8 @@ SELECT is_empty($$ SELECT p.oid::regprocedure FROM pg_proc p
     JOIN pg_depend d ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e'
     JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'projector',
     aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-    WHERE a.grantee = 0 AND p.proname NOT IN ('projector_tenant_id', 'in_projection', 'guard_tenant') $$,
-    'PUBLIC may not execute any function but those for policies and triggers');
+    WHERE a.grantee = 0 AND p.proname NOT IN ('projector_tenant_id', 'in_projection', 'guard_tenant', 'worker_activity') $$,
+    'PUBLIC may not execute any function but those for policies and triggers, and what views ask for');
 SELECT is_empty($$ SELECT c.oid::regclass, a.privilege_type FROM pg_class c,
     aclexplode(coalesce(c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's'::"char" ELSE 'r' END, c.relowner))) a
     WHERE c.relnamespace = 'projector'::regnamespace AND c.relkind IN ('r', 'v', 'S', 'p', 'm') AND a.grantee = 0 $$,
