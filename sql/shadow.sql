@@ -283,6 +283,20 @@ SELECT projector_drain();
 SELECT * FROM differences;
 SELECT * FROM work;
 
+-- what applying would find wrong with an event, a trial finds too: a payload
+-- that was changed, and an event that is gone
+SELECT projector_alter('accounts', '{"options": {"batch_size": 4}}');
+SELECT projector_set_mode('accounts', 'shadow');
+SELECT append('acme', 'y', 0, 1, 2), append('acme', 'z', 0, 1, 2);
+ALTER TABLE projector.events DISABLE TRIGGER USER;
+UPDATE projector.events SET payload = '9' WHERE aggregate_id = 'y' AND sequence_number = 2;
+DELETE FROM projector.events WHERE aggregate_id = 'z' AND sequence_number = 2;
+ALTER TABLE projector.events ENABLE TRIGGER USER;
+SELECT projector_drain();
+SELECT aggregate_id, seq, status, shadow FROM work;
+SELECT aggregate_id, seq, error_code, error_message FROM failure WHERE aggregate_id IN ('y', 'z');
+SELECT aggregate_id, last FROM offsets WHERE aggregate_id IN ('y', 'z');
+
 SET client_min_messages = warning;
 DROP EXTENSION projector CASCADE;
 DROP TABLE account CASCADE;

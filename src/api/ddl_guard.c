@@ -156,7 +156,7 @@ uses_column(const PjProjection *projection, int target, const char *column)
 	"last_log_seq"};
 	bool		stamped = target == 0 &&
 	(pj_is_fold(projection->kind) ||
-	 strcmp(projection->options.checkpoint, "check") == 0);
+	 projection->options.checkpoint == PJ_CHECKPOINT_CHECK);
 	JsonbValue	value;
 
 	if (strcmp(column, "tenant_id") == 0)

@@ -20,10 +20,9 @@
 
 PG_FUNCTION_INFO_V1(projector_grant);
 
-/* Functions are named without "projector_". */
+/* In the order of their names below; functions without "projector_". */
 typedef struct Grants
 {
-	const char *role;
 	const char *functions;
 	const char *relations;		/* that it may read, in schema projector */
 	bool		inserts;		/* it may insert events */
@@ -40,10 +39,10 @@ typedef struct Grants
 	" verify digest digest_all check_digests preview explain drain is_replay"
 
 static const Grants grants[] = {
-	{"appender", "append append_batch wait wait_log", "", true},
-	{"reader", READ_FUNCTIONS, READ_RELATIONS, false},
-	{"modeller", READ_FUNCTIONS " " MODEL_FUNCTIONS, READ_RELATIONS, false},
-	{"operator", READ_FUNCTIONS " " MODEL_FUNCTIONS
+	{"append append_batch wait wait_log", "", true},
+	{READ_FUNCTIONS, READ_RELATIONS, false},
+	{READ_FUNCTIONS " " MODEL_FUNCTIONS, READ_RELATIONS, false},
+	{READ_FUNCTIONS " " MODEL_FUNCTIONS
 		" adopt prune worker_start worker_stop", READ_RELATIONS,
 	false},
 };
@@ -70,23 +69,20 @@ grant_each(const char *format, const char *schema, const char *names,
 		run(psprintf(format, schema, name, role));
 }
 
-/* See the install script. */
+/* Grants a role what it needs to be an appender, a reader and so on. */
 Datum
 projector_grant(PG_FUNCTION_ARGS)
 {
 	static const char *const names[] = {"appender", "reader", "modeller",
 	"operator", NULL};
 	char	   *role = pj_required_name(fcinfo, 0, "role");
-	const char *as = pj_choose(pj_required_name(fcinfo, 1, "as"), names,
-									  "kind of role");
-	const Grants *grant = grants;
+	const Grants *grant = &grants[pj_choose(pj_required_name(fcinfo, 1, "as"),
+											names, "kind of role")];
 	const char *schema;
 
 	pj_refuse_in_user_code("projector_grant");
 	(void) get_role_oid(role, false);
 	role = pstrdup(quote_identifier(role));
-	while (strcmp(grant->role, as) != 0)
-		grant++;
 	SPI_connect();
 	run(psprintf("GRANT USAGE ON SCHEMA projector TO %s", role));
 	schema = get_namespace_name(get_func_namespace(fcinfo->flinfo->fn_oid));

@@ -163,7 +163,7 @@ count_targets(Datum targets)
 static void
 guard_targets(const PjDefinition *definition)
 {
-	if (pj_is_fold(definition->kind->name))
+	if (pj_is_fold(definition->kind->id))
 		return;
 	for (int i = 0; i < count_targets(definition->targets); i++)
 		pj_guard_install(definition->target_oids[i]);
@@ -278,8 +278,8 @@ read_create_arguments(FunctionCallInfo fcinfo, PjDefinition *definition)
 	definition->key = pj_required_name(fcinfo, 6, "key");
 	definition->event_types = pj_optional(fcinfo, 7);
 	definition->mode = pj_mode(pj_required_name(fcinfo, 8, "mode"));
-	definition->ordering = PG_ARGISNULL(9) ? NULL :
-		text_to_cstring(PG_GETARG_TEXT_PP(9));
+	definition->ordering = PG_ARGISNULL(9) ? PJ_ORDERING_UNSET :
+		pj_ordering(text_to_cstring(PG_GETARG_TEXT_PP(9)));
 	if (strcmp(pj_required_name(fcinfo, 10, "source"), "events") != 0)
 		ereport(ERROR,
 				errcode(ERRCODE_UNDEFINED_OBJECT),
@@ -344,13 +344,13 @@ insert_definition(const PjDefinition *definition, Oid owner)
 
 	set_string(values, nulls, 0, definition->name);
 	set_string(values, nulls, 1, GetUserNameFromId(owner, false));
-	set_string(values, nulls, 2, definition->kind->name);
+	set_string(values, nulls, 2, pj_kind_names[definition->kind->id]);
 	set_code(values, nulls, 3, definition);
 	set_value(values, nulls, 7, definition->targets);
 	set_string(values, nulls, 8, definition->key);
 	set_value(values, nulls, 9, definition->event_types);
 	set_string(values, nulls, 10, pj_mode_names[definition->mode]);
-	set_string(values, nulls, 11, definition->ordering);
+	set_string(values, nulls, 11, pj_ordering_names[definition->ordering]);
 	set_value(values, nulls, 12, JsonbPGetDatum(definition->options));
 	set_string(values, nulls, 13, pj_home());
 	set_value(values, nulls, 14,
@@ -448,7 +448,11 @@ refresh_digests(const PjProjection *projection,
 		return;
 	n = pj_clear_tenants(&changed, &tenants);
 	for (int i = 0; i < n; i++)
-		pj_model_refresh(&changed, tenants[i], 0);
+	{
+		PjPair		pair = {.projection = &changed,.tenant = tenants[i]};
+
+		pj_model_refresh(&pair, 0);
+	}
 }
 
 /*
@@ -646,13 +650,16 @@ replace_projection(PjDefinition *wanted)
 	bool		redefined;
 
 	if (wanted->kind != definition.kind)
-		refuse_other(&definition, "kind", definition.kind->name,
-					 wanted->kind->name);
+		refuse_other(&definition, "kind",
+					 pj_kind_names[definition.kind->id],
+					 pj_kind_names[wanted->kind->id]);
 	if (strcmp(wanted->key, definition.key) != 0)
 		refuse_other(&definition, "key", definition.key, wanted->key);
-	if (wanted->ordering && strcmp(wanted->ordering, definition.ordering) != 0)
-		refuse_other(&definition, "ordering", definition.ordering,
-					 wanted->ordering);
+	if (wanted->ordering != PJ_ORDERING_UNSET &&
+		wanted->ordering != definition.ordering)
+		refuse_other(&definition, "ordering",
+					 pj_ordering_names[definition.ordering],
+					 pj_ordering_names[wanted->ordering]);
 	definition.handler = wanted->handler;
 	definition.fold = wanted->fold;
 	definition.fold_columns = wanted->fold_columns;

@@ -55,16 +55,11 @@ enter_item(FunctionCallInfo fcinfo, const char *function, LOCKMODE mode,
 
 	item->aggregate = pj_required_text(fcinfo, 2, "aggregate_id");
 	item->sequence = DatumGetInt64(pj_required(fcinfo, 3, "sequence_number"));
-	pj_require_read_committed(function);
-	pj_refuse_in_user_code(function);
-	projection = pj_projection_own(name, mode);
-	pj_refuse_dormant(projection);
+	projection = pj_take_driver(function, name, tenant, mode);
 
 	pj_wake_at_commit();
 	pj_hint_at_commit(tenant);
 	pj_enter_internal(saved);
-	pj_lock_pair(projection->id, tenant, ShareLock, true);
-	pj_lock_driver(projection->id, tenant, true);
 	pj_pair_look(&item->pair, projection, tenant);
 	pj_run_refuse(projection, tenant);
 }
@@ -403,7 +398,7 @@ projector_skip(PG_FUNCTION_ARGS)
 	enter_item(fcinfo, "projector_skip", ExclusiveLock, &item, &saved);
 	event = load_event(&item);
 	pj_queued_refuse_applied(&item);
-	done = pj_failure_skip(item.pair.projection, event, reason, who);
+	done = pj_failure_skip(&item.pair, event, reason, who);
 	pj_failure_note_skips(item.pair.projection);
 
 	/* whoever meets it next passes over it, and goes on with the others */

@@ -24,8 +24,9 @@
  *	- A failed event costs no other aggregate anything.  What was applied
  *	  before it in the same subtransaction is rolled back and applied again
  *	  without it.
+ *	- What is only tried (mode "shadow") goes the same way, and is rolled back.
  *
- * The caller has the locks that lock.c asks of it.
+ * The caller has the locks that lock.c asks of it (see assert_locks()).
  *
  * Most inline appends follow directly upon their aggregate's offset.  Then
  * there is nothing to load and nothing in the outbox, and no SQL of ours is
@@ -35,23 +36,18 @@
 
 #include "portability/instr_time.h"
 #include "utils/builtins.h"
-#include "utils/memutils.h"
 
 #include "apply/apply.h"
 #include "apply/batch.h"
 #include "apply/read_model.h"
 #include "base/errcodes.h"
-#include "base/subxact.h"
+#include "base/lock.h"
 #include "ipc/waiters.h"
 #include "kinds/kind.h"
-#include "kinds/problem.h"
-#include "sandbox/deadline.h"
 #include "state/delta.h"
 #include "state/failure.h"
-#include "state/offset.h"
-#include "state/outbox.h"
 
-/* How often a batch is tried again that others get in the way of. */
+/* How often a batch is tried whose offsets others move at the same time. */
 #define MAX_TRIES			3
 
 /* After two errors, events are applied in pieces of this size, at first. */
@@ -59,183 +55,6 @@
 
 const char	pj_suspect_message[] =
 "the worker or the server ended while the event was being applied";
-
-/* ---- applying ---- */
-
-/*
- * Check an event against its predecessor, or against the offset if it is the
- * first behind it.
- */
-static void
-check_event(PjBatch *batch, int i)
-{
-	const PjSlice *slice = &batch->slices[batch->slice_of[i]];
-	const PjOffset *offset = &batch->offsets[batch->offset_of[i]];
-	PjEvent    *event = batch->events[i];
-	PjEvent    *before = batch->before[i] >= slice->applied_end ?
-		batch->events[batch->before[i]] : NULL;
-	int64		previous = before ? pj_event_sequence(before) : offset->last;
-
-	if (pj_event_sequence(event) != previous + 1 &&
-		(batch->projection->event_types == 0 ||
-		 !pj_source_complete(batch->apply->pair->tenant,
-							 offset->aggregate, previous,
-							 pj_event_sequence(event))))
-		ereport(ERROR,
-				errcode(ERRCODE_PJ_EVENT_MISSING),
-				errmsg("event %lld of aggregate \"%s\" of tenant \"%s\" is missing from the log",
-					   (long long) previous + 1,
-					   TextDatumGetCString(offset->aggregate),
-					   batch->tenant),
-				errdetail("The next one found is event %lld.",
-						  (long long) pj_event_sequence(event)));
-	if (before && pj_event_log_seq(event) <= pj_event_log_seq(before))
-		ereport(ERROR,
-				errcode(ERRCODE_PJ_SEQUENCE_VIOLATION),
-				errmsg("event %lld of aggregate \"%s\" of tenant \"%s\" comes before its predecessor in the log",
-					   (long long) pj_event_sequence(event),
-					   TextDatumGetCString(offset->aggregate),
-					   batch->tenant));
-	pj_source_check_hash(event);
-}
-
-/*
- * Check events that have been read from the log, each in memory of its own.
- * Those that are passed over may be wrong in any way.
- */
-static void
-check_events(PjBatch *batch, PjWork *work)
-{
-	MemoryContext context,
-				caller;
-
-	if (!pj_batch_is_read(batch))
-		return;
-	context = AllocSetContextCreate(CurrentMemoryContext, "projector check",
-									ALLOCSET_DEFAULT_SIZES);
-	caller = MemoryContextSwitchTo(context);
-	for (work->at = work->lo; work->at < work->hi; work->at++)
-	{
-		if (!work->events[work->at]->skipped)
-			check_event(batch, work->at);
-		MemoryContextReset(context);
-	}
-	MemoryContextSwitchTo(caller);
-	MemoryContextDelete(context);
-}
-
-/* Move the offsets behind events lo .. hi - 1. */
-static bool
-move_offsets(PjBatch *batch, int lo, int hi)
-{
-	int			noffsets = batch->apply->nranges;
-	PjOffsetMove *moves = palloc(sizeof(PjOffsetMove) * noffsets);
-	bool	   *moved = palloc0(sizeof(bool) * noffsets);
-	int			n = 0;
-
-	/* each one to the last of its events */
-	for (int i = hi - 1; i >= lo; i--)
-	{
-		int			o = batch->offset_of[i];
-
-		if (moved[o])
-			continue;
-		moved[o] = true;
-		moves[n].from = &batch->offsets[o];
-		moves[n].to = pj_event_sequence(batch->events[i]);
-		moves[n++].event_id = pj_event_id(batch->events[i]);
-	}
-	return pj_offsets_move(batch->projection->id, batch->apply->pair->tenant,
-						   moves, n);
-}
-
-/* A piece of a batch being applied. */
-typedef struct Piece
-{
-	PjBatch    *batch;
-	PjWork		work;
-	volatile bool moving;		/* its offsets are being moved */
-} Piece;
-
-static void
-init_piece(Piece *piece, PjBatch *batch, int lo, int hi)
-{
-	piece->batch = batch;
-	piece->work.projection = batch->projection;
-	piece->work.tenant = batch->tenant;
-	piece->work.events = batch->events;
-	piece->work.lo = lo;
-	piece->work.hi = hi;
-	piece->work.at = lo;
-	memset(&piece->work.digest, 0, sizeof(PjDigest));
-	piece->moving = false;
-	pj_deadline_begin(0);
-	pj_forget_cancel();
-}
-
-/* The first event that is not passed over. */
-static int
-first_to_run(const PjWork *work)
-{
-	int			i = work->lo;
-
-	while (i < work->hi && work->events[i]->skipped)
-		i++;
-	return i;
-}
-
-/*
- * Apply a piece.  Returns false if an offset was not where it should be.
- * What keeps the code from being run at all is blamed on the first event that
- * it is to be run for.
- */
-static bool
-run_piece(void *arg)
-{
-	Piece	   *piece = arg;
-	PjBatch    *batch = piece->batch;
-	PjWork	   *work = &piece->work;
-
-	check_events(batch, work);
-	work->at = work->lo;
-	piece->moving = true;
-	if (!move_offsets(batch, work->lo, work->hi))
-		return false;
-	piece->moving = false;
-	work->at = first_to_run(work);
-	if (work->at < work->hi)
-		batch->kind->apply(work);
-	return true;
-}
-
-/*
- * Apply events lo .. hi - 1 in a subtransaction.  Returns the error, if there
- * is one, with *failed_at telling the event; sets apply->conflict if an offset
- * was not where it should be.  Nothing is left behind in either case.
- */
-static ErrorData *
-try_events(PjBatch *batch, int lo, int hi, int *failed_at)
-{
-	Piece		piece;
-	ErrorData  *error;
-	bool		kept;
-
-	init_piece(&piece, batch, lo, hi);
-	error = pj_subtransaction(run_piece, &piece, &kept);
-	pj_failure_name_timeout(error);
-	if (error && piece.moving && pj_failure_transient(error))
-		error = NULL;			/* not the event's: somebody is in the way */
-	else if (error && !piece.moving && pj_failure_swallowed(error) &&
-			 pj_projection_problem(batch->projection) != NULL)
-		error = NULL;			/* nor this: it can no longer run at all */
-	else if (error && (piece.moving || !pj_failure_swallowed(error)))
-		ReThrowError(error);
-	batch->apply->conflict = !error && !kept;
-	if (kept)
-		pj_digest_add(&batch->apply->digest, &piece.work.digest);
-	*failed_at = piece.work.at;
-	return error;
-}
 
 /* Events lo .. hi - 1 have been applied. */
 static void
@@ -249,43 +68,44 @@ note_applied(PjBatch *batch, int lo, int hi)
 		offset->last = pj_event_sequence(batch->events[i]);
 		offset->exists = true;
 		offset->row = NULL;
-		batch->apply->last_log_seq =
-			Max(batch->apply->last_log_seq,
+		batch->result->last_log_seq =
+			Max(batch->result->last_log_seq,
 				pj_event_log_seq(batch->events[i]));
-		batch->apply->applied += !batch->events[i]->skipped;
-		batch->apply->skipped += batch->events[i]->skipped;
+		batch->result->applied += !batch->events[i]->skipped;
+		batch->result->skipped += batch->events[i]->skipped;
 	}
 }
 
 /*
  * Record that an event has failed, and stop its slice there, unless it is to
- * be passed over.
+ * be skipped.
  */
 static void
 note_failed(PjBatch *batch, int i, ErrorData *error)
 {
 	PjSlice    *slice = &batch->slices[batch->slice_of[i]];
-	bool		counted = batch->apply->counted &&
-		pj_event_log_seq(batch->events[i]) == batch->apply->retry;
+	bool		counted = batch->request->counted &&
+		pj_event_log_seq(batch->events[i]) == batch->request->retry;
 	PjOutcome	outcome;
 
 	pj_batch_enter(batch);
-	batch->apply->failed++;
-	batch->apply->failed_at = pj_event_sequence(batch->events[i]);
-	if (batch->apply->on_error == PJ_ERROR_SKIPPED)
+	batch->result->failed++;
+	batch->result->failed_at = pj_event_sequence(batch->events[i]);
+	if (batch->request->on_error == PJ_ERROR_SKIPPED)
 	{
 		if (pj_failure_transient(error))
 			ReThrowError(error);	/* it is not the event's fault */
-		pj_failure_pass_over(batch->projection, batch->events[i], error);
+		pj_failure_pass_over(batch->request->pair, batch->events[i],
+							 error);
 		outcome = PJ_PASS_OVER;
 	}
 	else
-		outcome = pj_failure_record(batch->projection, batch->events[i],
+		outcome = pj_failure_record(batch->request->pair, batch->events[i],
 									batch->items[i].attempt_count - counted,
 									error);
 
 	/* its offset has a row now, or a new version of it */
-	if (batch->apply->on_error != PJ_ERROR_SKIPPED)
+	if (batch->request->on_error != PJ_ERROR_SKIPPED)
 		batch->offsets[batch->offset_of[i]].exists = true;
 	batch->offsets[batch->offset_of[i]].row = NULL;
 	if (outcome == PJ_PASS_OVER)
@@ -295,18 +115,18 @@ note_failed(PjBatch *batch, int i, ErrorData *error)
 	}
 	slice->end = i;
 	slice->stopped = true;
-	batch->apply->dead += outcome == PJ_GIVE_UP;
+	batch->result->dead += outcome == PJ_GIVE_UP;
 
-	/* what settle() finds there now */
+	/* what pj_batch_finish() finds there now */
 	batch->items[i].status = PJ_FAILED;
 }
 
 /*
- * The events from "lo" on that may be applied next, up to the end of a run
- * of slices that were not cut, but no more than "max".
+ * The end of the events from "lo" on that may be applied next: those of slices
+ * that were not cut, and the rest of one that was, but no more than "max".
  */
 static int
-next_run(const PjBatch *batch, int lo, int max)
+next_end(const PjBatch *batch, int lo, int max)
 {
 	int			hi = lo;
 
@@ -324,10 +144,10 @@ next_run(const PjBatch *batch, int lo, int max)
 static ErrorData *
 apply_before(PjBatch *batch, int lo, ErrorData *error, int *failed_at)
 {
-	while (*failed_at > lo && !batch->apply->conflict)
+	while (*failed_at > lo && !batch->result->conflict)
 	{
 		int			hi = *failed_at;
-		ErrorData  *again = try_events(batch, lo, hi, failed_at);
+		ErrorData  *again = pj_batch_apply_piece(batch, lo, hi, failed_at);
 
 		if (again == NULL)
 		{
@@ -353,10 +173,10 @@ apply_slices(PjBatch *batch)
 	int			piece = batch->nevents;
 	int			lo = 0;
 
-	while (lo < batch->nevents && !batch->apply->conflict)
+	while (lo < batch->nevents && !batch->result->conflict)
 	{
 		const PjSlice *slice = &batch->slices[batch->slice_of[lo]];
-		int			hi = next_run(batch, lo, piece);
+		int			hi = next_end(batch, lo, piece);
 		int			failed_at;
 		ErrorData  *error;
 
@@ -366,12 +186,12 @@ apply_slices(PjBatch *batch)
 			continue;
 		}
 
-		error = try_events(batch, lo, hi, &failed_at);
+		error = pj_batch_apply_piece(batch, lo, hi, &failed_at);
 		if (error && failed_at == PJ_UNKNOWN && hi - lo == 1)
 			failed_at = lo;
 		if (error && failed_at != PJ_UNKNOWN)
 			error = apply_before(batch, lo, error, &failed_at);
-		if (batch->apply->conflict)
+		if (batch->result->conflict)
 			return;
 		if (error && failed_at == PJ_UNKNOWN)
 		{
@@ -411,16 +231,71 @@ announce_first(PjBatch *batch)
 		return;
 	slice = &batch->slices[batch->slice_of[i]];
 	pj_batch_enter(batch);
-	outcome = pj_failure_record(batch->projection, batch->events[i],
+	outcome = pj_failure_record(batch->request->pair, batch->events[i],
 								batch->items[i].attempt_count, &error);
 	slice->end = i;
 	slice->stopped = true;
 	batch->items[i].status = PJ_FAILED;
 	if (outcome == PJ_TRY_AGAIN)
-		batch->apply->announced = batch->events[i];
+		batch->result->announced = batch->events[i];
 	else
-		batch->apply->failed++;
-	batch->apply->dead += outcome == PJ_GIVE_UP;
+		batch->result->failed++;
+	batch->result->dead += outcome == PJ_GIVE_UP;
+}
+
+/* ---- trying ---- */
+
+/*
+ * Of the events from "lo" on, those before "hi" fail when they are applied
+ * together.  Find the first that does: nothing is left behind of what is
+ * tried, so it always begins with the first event.  Returns its error.
+ */
+static ErrorData *
+find_failing(PjBatch *batch, int lo, int hi, ErrorData *error, int *failed_at)
+{
+	int			passes = lo;	/* those before this place do not fail */
+
+	while (*failed_at == PJ_UNKNOWN && hi - passes > 1)
+	{
+		int			middle = passes + (hi - passes) / 2;
+		ErrorData  *found = pj_batch_apply_piece(batch, lo, middle, failed_at);
+
+		if (batch->result->conflict)
+			return NULL;
+		if (found)
+		{
+			hi = middle;
+			error = found;
+			continue;
+		}
+		passes = middle;
+		*failed_at = PJ_UNKNOWN;
+	}
+	if (*failed_at == PJ_UNKNOWN)
+		*failed_at = hi - 1;
+	return error;
+}
+
+/* Try the events of the batch's only slice, and find the first that fails. */
+static void
+try_events(PjBatch *batch)
+{
+	PjSlice    *slice = &batch->slices[0];
+	int			failed_at;
+	ErrorData  *error;
+
+	Assert(batch->nslices == 1);
+	if (slice->end == slice->first)
+		return;
+	error = pj_batch_apply_piece(batch, slice->first, slice->end, &failed_at);
+	if (error)
+		error = find_failing(batch, slice->first, slice->end, error,
+							 &failed_at);
+	if (batch->result->conflict)
+		return;
+	slice->applied_end = error ? failed_at : slice->end;
+	batch->failed_at = failed_at;
+	batch->error = error;
 }
 
 /* ---- strict ---- */
@@ -429,9 +304,7 @@ announce_first(PjBatch *batch)
 static void
 apply_strictly(PjBatch *batch)
 {
-	Piece		piece;
-
-	if (batch->apply->blocked > 0)
+	if (batch->result->blocked > 0)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("projection \"%s\" cannot apply the event now",
@@ -439,65 +312,68 @@ apply_strictly(PjBatch *batch)
 				errdetail("Earlier events of its aggregate have not been applied for tenant \"%s\".",
 						  batch->tenant),
 				errhint("See projector.outbox; apply them with projector_retry or projector_drain."));
-	init_piece(&piece, batch, 0, batch->nevents);
-	if (!run_piece(&piece))
+	if (!pj_batch_run_all(batch))
 		ereport(ERROR,
 				errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 				errmsg("projection \"%s\" is being applied to the same aggregate by another transaction",
 					   batch->projection->name),
 				errhint("Try again."));
-	pj_digest_add(&batch->apply->digest, &piece.work.digest);
 	note_applied(batch, 0, batch->nevents);
 }
 
 static void
-apply_once(PjApply *apply)
+apply_once(const PjApplyRequest *request, PjApplyResult *result)
 {
 	PjBatch		batch = {
-		.apply = apply,
-		.projection = apply->pair->projection,
-		.kind = pj_kind(apply->pair->projection->kind),
-		.tenant = TextDatumGetCString(apply->pair->tenant),
-		.by_log = apply->pair->projection->log_ordered,
+		.request = request,
+		.result = result,
+		.projection = request->pair->projection,
+		.books = pj_pair_books(request->pair),
+		.kind = pj_kind(request->pair->projection->kind),
+		.tenant = TextDatumGetCString(request->pair->tenant),
+
+		/* what is tried is of one aggregate */
+		.by_log = request->pair->projection->log_ordered &&
+		request->purpose != PJ_TO_TRY,
 	};
 
 	pj_batch_load(&batch);
-	if (apply->driver == PJ_BY_STRICT_APPEND ||
-		apply->on_error == PJ_ERROR_RAISED)
+	if (request->purpose == PJ_TO_TRY)
+		try_events(&batch);
+	else if (request->driver == PJ_BY_STRICT_APPEND ||
+			 request->on_error == PJ_ERROR_RAISED)
 		apply_strictly(&batch);
-	else if (apply->announce)
+	else if (request->purpose == PJ_TO_ANNOUNCE)
 		announce_first(&batch);
 	else
 		apply_slices(&batch);
 
-	pj_batch_settle(&batch);
+	if (request->purpose != PJ_TO_TRY)
+		pj_batch_finish(&batch);
+	else if (!result->conflict)
+		pj_batch_finish_try(&batch);
 	if (batch.by_log)
-		apply->passed = batch.slices[0].applied_end < batch.nevents ?
+		result->passed = batch.slices[0].applied_end < batch.nevents ?
 			pj_event_log_seq(batch.events[batch.slices[0].applied_end]) - 1 :
-			pj_event_log_seq(&apply->given[apply->ngiven - 1]);
+			pj_event_log_seq(&request->given[request->ngiven - 1]);
 	if (batch.entered)
 		pj_leave_internal(&batch.saved);
 }
 
 /*
- * If somebody else moves an offset at the same time, what is left is tried
- * again a few times.
+ * If another transaction moves an offset at the same time, what is left is
+ * tried again a few times.  Counts add up over the tries; what hinders a try
+ * is that of the last one.
  */
 static void
-apply_repeatedly(PjApply *apply)
+apply_repeatedly(const PjApplyRequest *request, PjApplyResult *result)
 {
-	apply->applied = apply->failed = apply->failed_at = 0;
-	apply->skipped = apply->dropped = apply->held = 0;
-	apply->dead = apply->last_log_seq = 0;
-	apply->announced = NULL;
-	memset(&apply->digest, 0, sizeof(PjDigest));
-	apply->conflict = apply->released = false;
-	for (int tries = 0; tries < MAX_TRIES && apply->nranges > 0; tries++)
+	for (int tries = 0; tries < MAX_TRIES && request->nranges > 0; tries++)
 	{
-		apply->blocked = 0;
-		apply->conflict = apply->incomplete = apply->busy = false;
-		apply_once(apply);
-		if (!apply->conflict)
+		result->blocked = 0;
+		result->conflict = result->incomplete = result->busy = false;
+		apply_once(request, result);
+		if (!result->conflict)
 			return;
 	}
 }
@@ -506,41 +382,56 @@ apply_repeatedly(PjApply *apply)
  * Bring the digest up to date that is kept of the read model.  (An append must
  * not write what others write too: it leaves a note.)  If rows are hashed in
  * another way than they were, it must be found from the rows, for which one must
- * have the pair to oneself; so a note is left for whoever does that.
+ * have the pair to oneself; so a note is left for whoever does that.  What is
+ * not the live read model is nobody else's.
  */
 static void
-keep_digest(const PjApply *apply)
+keep_digest(const PjPair *pair, const PjApplyResult *result)
 {
-	const PjPair *pair = apply->pair;
-
-	if (pj_digest_change(pair->projection->id, pair->tenant, &apply->digest,
-						 apply->last_log_seq))
+	if (pj_digest_change(pj_pair_books(pair), pair->tenant, &result->digest,
+						 result->last_log_seq))
 		return;
-	if (OidIsValid(pair->projection->aside))
-		pj_model_refresh(pair->projection, pair->tenant,
-						 apply->last_log_seq);
+	if (pair->destination)
+		pj_model_refresh(pair, result->last_log_seq);
 	else
-		pj_delta_add(pair, &(PjCounts) {0}, &apply->digest,
-					 apply->last_log_seq);
+		pj_delta_add(pair, &(PjCounts) {0}, &result->digest,
+					 result->last_log_seq);
 }
 
-/* See the top of this file. */
-void
-pj_apply(PjApply *apply)
+/* An append has the pair's lock, and everybody else its driver lock too. */
+static void
+assert_locks(const PjApplyRequest *request)
 {
-	const PjProjection *projection = apply->pair->projection;
+	int32		id PG_USED_FOR_ASSERTS_ONLY = request->pair->projection->id;
+	Datum		tenant PG_USED_FOR_ASSERTS_ONLY = request->pair->tenant;
+
+	Assert(pj_pair_is_locked(id, tenant, ShareLock));
+	Assert(pj_is_append(request) || pj_driver_is_locked(id, tenant));
+}
+
+/*
+ * Apply what is asked for, and say what became of it: see the top of this
+ * file.
+ */
+void
+pj_apply(const PjApplyRequest *request, PjApplyResult *result)
+{
+	const PjPair *pair = request->pair;
 	instr_time	start,
 				duration;
 
+	assert_locks(request);
 	INSTR_TIME_SET_CURRENT(start);
+	memset(result, 0, sizeof(*result));
 	pj_kinds_sweep();
-	apply_repeatedly(apply);
+	apply_repeatedly(request, result);
 	INSTR_TIME_SET_CURRENT(duration);
 	INSTR_TIME_SUBTRACT(duration, start);
-	apply->us = INSTR_TIME_GET_MICROSEC(duration);
-	if (apply->applied + apply->skipped + apply->failed + apply->dropped > 0)
-		pj_waiters_tell(projection->base_id, apply->pair->tenant);
+	result->us = INSTR_TIME_GET_MICROSEC(duration);
+	if (result->applied + result->skipped + result->failed +
+		result->dropped > 0)
+		pj_waiters_tell(pair->projection->id, pair->tenant);
 
-	if (!pj_is_append(apply) && !pj_digest_is_zero(&apply->digest))
-		keep_digest(apply);
+	if (!pj_is_append(request) && !pj_digest_is_zero(&result->digest))
+		keep_digest(pair, result);
 }

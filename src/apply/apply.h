@@ -26,12 +26,31 @@ typedef enum PjOnError
 {
 	PJ_ERROR_RECORDED,			/* keep it, to be tried again */
 	PJ_ERROR_RAISED,
-	PJ_ERROR_SKIPPED			/* pass over it at once */
+	PJ_ERROR_SKIPPED			/* skip it at once */
 } PjOnError;
 
-typedef struct PjApply
+/* What is to come of it. */
+typedef enum PjPurpose
 {
-	/* what to apply */
+	PJ_TO_APPLY,
+	PJ_TO_ANNOUNCE,				/* count the first event's attempt, and apply
+								 * nothing (see caution.c) */
+	PJ_TO_TRY					/* apply, and roll back: nothing is changed
+								 * (see shadow.c) */
+} PjPurpose;
+
+/* What trying it has shown of a claimed item. */
+typedef enum PjVerdict
+{
+	PJ_WOULD_PASS,
+	PJ_WOULD_FAIL,
+	PJ_UNTESTED			/* behind one that failed, or too far ahead */
+} PjVerdict;
+
+/* What to apply, and how. */
+typedef struct PjApplyRequest
+{
+	PjPurpose	purpose;
 	PjPair	   *pair;
 	PjDriver	driver;
 	PjRange    *ranges;			/* aggregates, each up to which event */
@@ -44,15 +63,15 @@ typedef struct PjApply
 	int64		retry;			/* log_seq of the event to be tried even if it
 								 * is dead or its time has not come, or 0 */
 	bool		counted;		/* its attempt has been counted already */
-	bool		announce;		/* count the first event's attempt, and apply
-								 * nothing (see caution.c) */
-
 	PjOnError	on_error;
 	bool		rebuild;		/* the events are read again, all of them */
+} PjApplyRequest;
 
-	/* what became of it */
+/* What became of it. */
+typedef struct PjApplyResult
+{
 	int64		applied;
-	int64		skipped;		/* passed over */
+	int64		skipped;
 	int64		failed;
 	int64		failed_at;		/* the last failed event's sequence number */
 	int64		dead;			/* events that are dead now */
@@ -67,32 +86,35 @@ typedef struct PjApply
 	bool		released;		/* items that were held no longer are */
 	int64		dropped;		/* items there was nothing left to do for */
 	bool		busy;			/* an open transaction has moved some offset */
-	bool		conflict;		/* somebody else kept being in the way */
+	bool		conflict;		/* another transaction kept moving an offset,
+								 * or the projection can no longer run */
 	bool		incomplete;		/* the limit cut something off */
-} PjApply;
+	PjVerdict  *verdicts;		/* of the claims, if they were to be tried and
+								 * nothing was in conflict */
+} PjApplyResult;
 
 /* Is it the transaction that appends the events which applies them? */
 static inline bool
-pj_is_append(const PjApply *apply)
+pj_is_append(const PjApplyRequest *request)
 {
-	return apply->driver == PJ_BY_APPEND ||
-		apply->driver == PJ_BY_STRICT_APPEND;
+	return request->driver == PJ_BY_APPEND ||
+		request->driver == PJ_BY_STRICT_APPEND;
 }
 
 /* Add to what has been done for the pair. */
 static inline void
-pj_apply_count(const PjApply *apply, PjCounts *counts)
+pj_apply_count(const PjApplyResult *result, PjCounts *counts)
 {
-	counts->applied += apply->applied;
-	counts->failed += apply->failed;
-	counts->dead += apply->dead;
-	counts->batches += apply->applied > 0;
-	counts->us += apply->us;
+	counts->applied += result->applied;
+	counts->failed += result->failed;
+	counts->dead += result->dead;
+	counts->batches += result->applied > 0;
+	counts->us += result->us;
 }
 
 /* the error of an event that was announced */
 extern const char pj_suspect_message[];
 
-extern void pj_apply(PjApply *apply);
+extern void pj_apply(const PjApplyRequest *request, PjApplyResult *result);
 
 #endif							/* PJ_APPLY_H */

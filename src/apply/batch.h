@@ -1,7 +1,9 @@
 /*
  * batch.h
- *	  A batch while it is being applied: what batch_load.c, apply.c and batch_finish.c
- *	  share.
+ *	  A batch while it is being applied: what apply.c and its parts share.
+ *
+ * apply.c loads it (batch_load.c), applies it piece by piece (batch_piece.c)
+ * and finishes it (batch_finish.c).  These parts do not use each other.
  */
 #ifndef PJ_BATCH_H
 #define PJ_BATCH_H
@@ -23,15 +25,17 @@ typedef struct PjSlice
 	int			first;			/* in PjBatch.events */
 	int			end;			/* behind the last that may be applied */
 	int			loaded_end;		/* behind the last loaded */
-	int			applied_end;	/* behind the last applied */
+	int			applied_end;	/* behind the last applied, or tried */
 	bool		stopped;		/* cut, or an event failed */
 	bool		freed;			/* an item others waited for is gone */
 } PjSlice;
 
 typedef struct PjBatch
 {
-	PjApply    *apply;
+	const PjApplyRequest *request;
+	PjApplyResult *result;
 	const PjProjection *projection;
+	int32		books;			/* the number of the pair's offsets and items */
 	const PjKind *kind;
 	const char *tenant;
 	PjOffset   *offsets;		/* of the ranges' aggregates; kept up to date
@@ -48,18 +52,26 @@ typedef struct PjBatch
 	int64	   *stale;			/* positions of given events that turned out
 								 * to be applied already */
 	int			nstale;
+	int			failed_at;		/* if only tried: the event that failed */
+	ErrorData  *error;			/* and its error, or NULL */
 	bool		by_log;			/* in log order */
 	bool		loaded;			/* from the log, that is; else as given */
 	bool		entered;		/* our own context, to run SQL */
 	PjContext	saved;
 } PjBatch;
 
-extern void pj_batch_load(PjBatch *batch);
-extern void pj_batch_enter(PjBatch *batch);
+/* batch.c */
 extern bool pj_batch_is_read(const PjBatch *batch);
 extern bool pj_batch_is_new(const PjBatch *batch, int i);
 extern bool pj_batch_is_reread(const PjBatch *batch, const PjEvent *event,
 							   const PjPair *pair);
-extern void pj_batch_settle(PjBatch *batch);
+extern void pj_batch_enter(PjBatch *batch);
+
+extern void pj_batch_load(PjBatch *batch);
+extern ErrorData *pj_batch_apply_piece(PjBatch *batch, int lo, int hi,
+									   int *failed_at);
+extern bool pj_batch_run_all(PjBatch *batch);
+extern void pj_batch_finish(PjBatch *batch);
+extern void pj_batch_finish_try(PjBatch *batch);
 
 #endif							/* PJ_BATCH_H */

@@ -5,7 +5,8 @@
  * Items of applied events go, and their failures are closed.  In log order
  * that is all.  Otherwise given events that could not be applied are queued,
  * and what waits behind a failed or dead event is marked as held, and released
- * once that is done with.
+ * once that event is done with.  After a batch that was only tried, nothing of
+ * that has happened: what would fail is recorded.
  */
 #include "base/compat.h"
 
@@ -14,20 +15,9 @@
 #include "apply/batch.h"
 #include "state/failure.h"
 
-/* Is it one of the events that are just being appended? */
-bool
-pj_batch_is_new(const PjBatch *batch, int i)
-{
-	const PjApply *apply = batch->apply;
-
-	return pj_is_append(apply) &&
-		pj_event_sequence(batch->events[i]) >=
-		apply->ranges[batch->slice_of[i]].from;
-}
-
 /* Remove the items of applied events, and close their failures. */
 static void
-settle_applied(PjBatch *batch)
+remove_applied(PjBatch *batch)
 {
 	int			room = batch->nevents + batch->nstale + 1;
 	const PjItem **gone = palloc(sizeof(PjItem *) * room);
@@ -54,9 +44,9 @@ settle_applied(PjBatch *batch)
 	if (ngone > 0)
 		pj_outbox_delete_rows(gone, ngone);
 	if (batch->nstale > 0)
-		pj_outbox_delete(batch->projection->id, batch->stale, batch->nstale);
+		pj_outbox_delete(batch->books, batch->stale, batch->nstale);
 	if (nclosed > 0)
-		pj_failure_resolve(batch->projection, closed, nclosed, "applied");
+		pj_failure_resolve(batch->request->pair, closed, nclosed, "applied");
 }
 
 /*
@@ -64,153 +54,240 @@ settle_applied(PjBatch *batch)
  * already.
  */
 static void
-settle_unqueued(PjBatch *batch)
+queue_unapplied(PjBatch *batch)
 {
-	PjApply    *apply = batch->apply;
-	PjEvent   **unqueued = palloc(sizeof(PjEvent *) * Max(apply->ngiven, 1));
+	const PjApplyRequest *request = batch->request;
+	PjEvent   **unqueued = palloc(sizeof(PjEvent *) * Max(request->ngiven, 1));
 	int			n = 0;
 
-	for (int i = 0, s = 0; i < apply->ngiven; i++)
+	for (int i = 0, s = 0; i < request->ngiven; i++)
 	{
-		while (!pj_text_equal(apply->ranges[s].aggregate,
-							  pj_event_aggregate(&apply->given[i])))
+		PjEvent    *event = &request->given[i];
+
+		while (!pj_text_equal(request->ranges[s].aggregate,
+							  pj_event_aggregate(event)))
 			s++;
-		if (pj_event_sequence(&apply->given[i]) <= batch->offsets[s].last)
+		if (pj_event_sequence(event) <= batch->offsets[s].last)
 			continue;
-		unqueued[n++] = &apply->given[i];
-		if (apply->driver == PJ_BY_LOG)
-			apply->given[i].replay =
-				pj_batch_is_reread(batch, &apply->given[i], apply->pair);
+		unqueued[n++] = event;
+		if (request->driver == PJ_BY_LOG)
+			event->replay = pj_batch_is_reread(batch, event, request->pair);
 	}
 	if (n > 0)
-		pj_outbox_enqueue(batch->projection->id, unqueued, n);
+		pj_outbox_enqueue(batch->books, unqueued, n);
+}
+
+/* ---- claimed items whose events were not loaded ---- */
+
+/* The item's event has been applied, or is not wanted: the item can go. */
+static void
+drop_claim(PjBatch *batch, const PjClaim *claim, bool wanted)
+{
+	int64		log_seq = pj_event_log_seq(&claim->event);
+
+	pj_outbox_delete(batch->books, &log_seq, 1);
+	pj_failure_resolve(batch->request->pair, &log_seq, 1,
+					   wanted ? "applied" : "skipped");
+	batch->result->dropped++;
+	batch->slices[claim->range].freed = true;
 }
 
 /*
  * A claimed item whose event was not loaded: it has been applied already, or
- * the projection no longer subscribes to its type, and the item can go.  Or
- * the event is not in the log, and the item fails.
+ * the projection no longer subscribes to its type.  Or the event is not in the
+ * log, and the item fails.
  */
 static void
-settle_claim(PjBatch *batch, PjClaim *claim)
+finish_claim(PjBatch *batch, const PjClaim *claim)
 {
-	PjEvent    *event = &claim->event;
+	const PjEvent *event = &claim->event;
+	bool		wanted = pj_projection_wants(batch->projection, event);
 	PjPosition	position;
-	int64		log_seq = pj_event_log_seq(event);
 
 	if (pj_event_sequence(event) <= batch->offsets[claim->range].last ||
-		!pj_projection_wants(batch->projection, event))
-	{
-		pj_outbox_delete(batch->projection->id, &log_seq, 1);
-		pj_failure_resolve(batch->projection, &log_seq, 1,
-						   pj_projection_wants(batch->projection, event) ?
-						   "applied" : "skipped");
-		batch->apply->dropped++;
-		batch->slices[claim->range].freed = true;
-	}
+		!wanted)
+		drop_claim(batch, claim, wanted);
 	else if (!pj_source_position(pj_event_tenant(event),
 								 pj_event_aggregate(event),
 								 pj_event_sequence(event), &position))
 	{
-		(void) pj_failure_record_missing(batch->projection, event,
+		(void) pj_failure_record_missing(batch->request->pair, event,
 										 claim->item.attempt_count);
-		batch->apply->failed++;
-		batch->apply->failed_at = pj_event_sequence(event);
+		batch->result->failed++;
+		batch->result->failed_at = pj_event_sequence(event);
 	}
 }
 
-static void
-settle_claims(PjBatch *batch)
+/*
+ * The first event of a claim's slice, from place i on, that does not come
+ * before the claimed one.  Claims and events are both sorted by aggregate and
+ * sequence.
+ */
+static int
+next_loaded(const PjBatch *batch, const PjClaim *claim, int i)
 {
-	PjApply    *apply = batch->apply;
+	const PjSlice *slice = &batch->slices[claim->range];
+	int64		sequence = pj_event_sequence(&claim->event);
 
-	/* both are sorted by aggregate and sequence */
-	for (int c = 0, i = 0; c < apply->nclaims; c++)
+	i = Max(i, slice->first);
+	while (i < slice->loaded_end &&
+		   pj_event_sequence(batch->events[i]) < sequence)
+		i++;
+	return i;
+}
+
+static void
+finish_claims(PjBatch *batch)
+{
+	const PjApplyRequest *request = batch->request;
+
+	for (int c = 0, i = 0; c < request->nclaims; c++)
 	{
-		PjClaim    *claim = &apply->claims[c];
-		const PjSlice *slice = &batch->slices[claim->range];
-		int64		sequence = pj_event_sequence(&claim->event);
+		const PjClaim *claim = &request->claims[c];
 
-		i = Max(i, slice->first);
-		while (i < slice->loaded_end &&
-			   pj_event_sequence(batch->events[i]) < sequence)
-			i++;
-		if (i == slice->loaded_end ||
-			pj_event_sequence(batch->events[i]) != sequence)
-			settle_claim(batch, claim);
+		i = next_loaded(batch, claim, i);
+		if (i == batch->slices[claim->range].loaded_end ||
+			pj_event_sequence(batch->events[i]) !=
+			pj_event_sequence(&claim->event))
+			finish_claim(batch, claim);
+	}
+}
+
+/* ---- items that wait ---- */
+
+/* Which items' marks are to change. */
+typedef struct Marks
+{
+	int64	   *held;			/* positions of items to be held */
+	int			nheld;
+	Datum	   *released;		/* aggregates whose items are released */
+	int			nreleased;
+} Marks;
+
+/*
+ * Find what is to be held or released of one slice.  Returns the sequence
+ * number of the event that the slice waits for, or 0.
+ */
+static int64
+mark_slice(const PjBatch *batch, int s, Marks *marks)
+{
+	const PjSlice *slice = &batch->slices[s];
+	bool		freed = slice->freed;
+	int64		blocker = 0;
+
+	for (int i = slice->first; i < slice->applied_end; i++)
+		freed = freed || batch->items[i].attempt_count > 0;
+	for (int i = slice->applied_end; i < slice->loaded_end; i++)
+	{
+		const PjItem *item = &batch->items[i];
+
+		if (item->status == PJ_FAILED || item->status == PJ_DEAD)
+			blocker = pj_event_sequence(batch->events[i]);
+		else if (blocker && !item->held)
+			marks->held[marks->nheld++] = pj_event_log_seq(batch->events[i]);
+	}
+	if (freed && !blocker)
+		marks->released[marks->nreleased++] = batch->offsets[s].aggregate;
+	return blocker;
+}
+
+/* Find what is to be held or released. */
+static void
+find_marks(const PjBatch *batch, Marks *marks)
+{
+	const PjApplyRequest *request = batch->request;
+	int64	   *blockers = palloc(sizeof(int64) * batch->nslices);
+
+	marks->held = palloc(sizeof(int64) *
+						 (batch->nevents + request->nclaims + 1));
+	marks->released = palloc(sizeof(Datum) * batch->nslices);
+	marks->nheld = marks->nreleased = 0;
+	for (int s = 0; s < batch->nslices; s++)
+		blockers[s] = mark_slice(batch, s, marks);
+
+	/* claimed items whose events were not loaded, because there are many */
+	for (int c = 0; c < request->nclaims; c++)
+	{
+		const PjClaim *claim = &request->claims[c];
+		int64		blocker = blockers[claim->range];
+
+		if (blocker && blocker < pj_event_sequence(&claim->event))
+			marks->held[marks->nheld++] = pj_event_log_seq(&claim->event);
 	}
 }
 
 /*
  * Mark as held what waits behind a failed event, and release what waited for
- * one that has been applied.
+ * one that has been applied.  An append does not have the driver lock.
  */
 static void
-settle_held(PjBatch *batch)
+hold_and_release(PjBatch *batch)
 {
-	PjApply    *apply = batch->apply;
-	int64	   *held;
-	Datum	   *released;
-	int64	   *blocker;		/* of each slice: the event it waits for */
-	int			nheld = 0,
-				nreleased = 0;
+	Datum		tenant = batch->request->pair->tenant;
+	Marks		marks;
 
-	/* An append does not have the driver lock. */
-	if (pj_is_append(apply))
+	if (pj_is_append(batch->request))
 		return;
-
-	held = palloc(sizeof(int64) * (batch->nevents + apply->nclaims + 1));
-	released = palloc(sizeof(Datum) * batch->nslices);
-	blocker = palloc0(sizeof(int64) * batch->nslices);
-	for (int s = 0; s < batch->nslices; s++)
+	find_marks(batch, &marks);
+	if (marks.nheld > 0)
+		batch->result->held += pj_outbox_hold(batch->books, tenant, marks.held,
+											  marks.nheld);
+	if (marks.nreleased > 0)
 	{
-		const PjSlice *slice = &batch->slices[s];
-		bool		freed = slice->freed;
-
-		for (int i = slice->first; i < slice->applied_end; i++)
-			freed = freed || batch->items[i].attempt_count > 0;
-		for (int i = slice->applied_end; i < slice->loaded_end; i++)
-		{
-			const PjItem *item = &batch->items[i];
-
-			if (item->status == PJ_FAILED || item->status == PJ_DEAD)
-				blocker[s] = pj_event_sequence(batch->events[i]);
-			else if (blocker[s] && !item->held)
-				held[nheld++] = pj_event_log_seq(batch->events[i]);
-		}
-		if (freed && !blocker[s])
-			released[nreleased++] = batch->offsets[s].aggregate;
-	}
-
-	/* claimed items whose events were not loaded, because there are many */
-	for (int c = 0; c < apply->nclaims; c++)
-	{
-		int64		waits_for = blocker[apply->claims[c].range];
-
-		if (waits_for &&
-			waits_for < pj_event_sequence(&apply->claims[c].event))
-			held[nheld++] = pj_event_log_seq(&apply->claims[c].event);
-	}
-	if (nheld > 0)
-		apply->held += pj_outbox_hold(batch->projection->id, held, nheld);
-	if (nreleased > 0)
-	{
-		pj_outbox_release(batch->projection->id, apply->pair->tenant,
-						  released, nreleased);
-		apply->released = true;
+		pj_outbox_release(batch->books, tenant, marks.released,
+						  marks.nreleased);
+		batch->result->released = true;
 	}
 }
 
 /* See the top of this file.  After a conflict, the driver will try again. */
 void
-pj_batch_settle(PjBatch *batch)
+pj_batch_finish(PjBatch *batch)
 {
-	settle_applied(batch);
-	if (batch->apply->conflict)
+	remove_applied(batch);
+	if (batch->result->conflict)
 		return;
 	if (batch->by_log)
 		return;					/* the cursor says what is left */
-	settle_unqueued(batch);
-	settle_claims(batch);
-	settle_held(batch);
+	queue_unapplied(batch);
+	finish_claims(batch);
+	hold_and_release(batch);
+}
+
+/* ---- a batch that was only tried ---- */
+
+/* What was shown of the event at a place in the batch, if it is there. */
+static PjVerdict
+verdict_of(const PjBatch *batch, const PjSlice *slice, int i, int64 sequence)
+{
+	if (i == slice->loaded_end ||
+		pj_event_sequence(batch->events[i]) != sequence)
+		return PJ_UNTESTED;
+	if (i < slice->applied_end)
+		return PJ_WOULD_PASS;
+	return batch->error && i == batch->failed_at ? PJ_WOULD_FAIL :
+		PJ_UNTESTED;
+}
+
+/* Say what has been shown of each claimed item, and record what failed. */
+void
+pj_batch_finish_try(PjBatch *batch)
+{
+	const PjApplyRequest *request = batch->request;
+	int			room = Max(request->nclaims, 1);
+	PjVerdict  *verdicts = palloc(sizeof(PjVerdict) * room);
+
+	for (int c = 0, i = 0; c < request->nclaims; c++)
+	{
+		const PjClaim *claim = &request->claims[c];
+		const PjSlice *slice = &batch->slices[claim->range];
+
+		i = next_loaded(batch, claim, i);
+		verdicts[c] = verdict_of(batch, slice, i,
+								 pj_event_sequence(&claim->event));
+		if (verdicts[c] == PJ_WOULD_FAIL)
+			pj_failure_record_shadow(batch->request->pair, batch->events[i],
+									 batch->error);
+	}
+	batch->result->verdicts = verdicts;
 }

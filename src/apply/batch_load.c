@@ -20,9 +20,9 @@
 
 /* Does the driver come with events, rather than with items? */
 static bool
-has_given(const PjApply *apply)
+has_given(const PjApplyRequest *request)
 {
-	return pj_is_append(apply) || apply->driver == PJ_BY_LOG;
+	return pj_is_append(request) || request->driver == PJ_BY_LOG;
 }
 
 /*
@@ -30,21 +30,22 @@ has_given(const PjApply *apply)
  * nothing to load: all before them have been applied.
  */
 static bool
-given_suffice(const PjApply *apply, const PjOffset *offsets)
+given_suffice(const PjBatch *batch)
 {
+	const PjApplyRequest *request = batch->request;
 	int			range = -1;
 	int64		previous = 0;
 
-	if (apply->ngiven == 0 || apply->busy)
+	if (request->ngiven == 0 || batch->result->busy)
 		return false;
-	for (int i = 0; i < apply->ngiven; i++)
+	for (int i = 0; i < request->ngiven; i++)
 	{
-		const PjEvent *event = &apply->given[i];
+		const PjEvent *event = &request->given[i];
 
 		if (range < 0 ||
-			!pj_text_equal(apply->ranges[range].aggregate,
+			!pj_text_equal(request->ranges[range].aggregate,
 						   pj_event_aggregate(event)))
-			previous = offsets[++range].last;
+			previous = batch->offsets[++range].last;
 		if (pj_event_sequence(event) != previous + 1)
 			return false;
 		previous++;
@@ -52,11 +53,18 @@ given_suffice(const PjApply *apply, const PjOffset *offsets)
 	return true;
 }
 
-/* Have the batch's events been read from the log, by us or by the driver? */
-bool
-pj_batch_is_read(const PjBatch *batch)
+/*
+ * How many of a range's events to load: the events it is for, and some before
+ * them.  What is only tried begins with the first, so it needs more of them.
+ */
+static int
+max_events(const PjBatch *batch, int range)
 {
-	return batch->loaded || batch->apply->driver == PJ_BY_LOG;
+	if (batch->offsets[range].busy)
+		return 0;
+	if (batch->request->purpose == PJ_TO_TRY)
+		return batch->projection->options.batch_size;
+	return batch->request->ranges[range].own + MAX_BACKLOG + 1;
 }
 
 /*
@@ -66,23 +74,23 @@ pj_batch_is_read(const PjBatch *batch)
 static int
 load_ranges(PjBatch *batch, PjEvent **events)
 {
-	PjApply    *apply = batch->apply;
+	const PjApplyRequest *request = batch->request;
 	bool		cut;
 	int			n;
 
-	for (int i = 0; i < apply->nranges; i++)
+	for (int i = 0; i < request->nranges; i++)
 	{
-		PjRange    *range = &apply->ranges[i];
+		PjRange    *range = &request->ranges[i];
 
 		range->after = batch->offsets[i].last;
-		range->max = batch->offsets[i].busy ? 0 :
-			range->own + MAX_BACKLOG + 1;
+		range->max = max_events(batch, i);
 	}
-	n = pj_source_load_some(apply->pair->tenant, apply->ranges, apply->nranges,
-							batch->projection->event_types,
-							apply->driver == PJ_BY_QUEUE ? PJ_BATCH_BYTES :
-							SIZE_MAX, events, &cut);
-	apply->incomplete = apply->incomplete || cut;
+	n = pj_source_load_some(request->pair->tenant, request->ranges,
+							request->nranges, batch->projection->event_types,
+							request->driver == PJ_BY_QUEUE &&
+							request->purpose != PJ_TO_TRY ?
+							PJ_BATCH_BYTES : SIZE_MAX, events, &cut);
+	batch->result->incomplete = batch->result->incomplete || cut;
 	return n;
 }
 
@@ -93,10 +101,10 @@ load_ranges(PjBatch *batch, PjEvent **events)
 static void
 load_events(PjBatch *batch)
 {
-	PjApply    *apply = batch->apply;
-	PjEvent    *events = apply->given;
+	const PjApplyRequest *request = batch->request;
+	PjEvent    *events = request->given;
 	int			n = batch->loaded ? load_ranges(batch, &events) :
-		apply->ngiven;
+		request->ngiven;
 
 	batch->events = palloc(sizeof(PjEvent *) * Max(n, 1));
 	batch->stale = palloc(sizeof(int64) * Max(n, 1));
@@ -114,9 +122,9 @@ load_events(PjBatch *batch)
 static void
 cut_one_slice(PjBatch *batch)
 {
-	int		   *last = palloc(sizeof(int) * batch->apply->nranges);
+	int		   *last = palloc(sizeof(int) * batch->request->nranges);
 
-	for (int i = 0; i < batch->apply->nranges; i++)
+	for (int i = 0; i < batch->request->nranges; i++)
 		last[i] = -1;
 	batch->nslices = 1;
 	batch->slices[0].end = batch->slices[0].loaded_end = batch->nevents;
@@ -148,8 +156,8 @@ cut_slice(PjBatch *batch, int s)
 		at++;
 	}
 	slice->end = slice->loaded_end = at;
-	if (batch->loaded && at - slice->first == batch->apply->ranges[s].max)
-		batch->apply->incomplete = true;
+	if (batch->loaded && at - slice->first == batch->request->ranges[s].max)
+		batch->result->incomplete = true;
 }
 
 static void
@@ -157,7 +165,7 @@ cut_slices(PjBatch *batch)
 {
 	int			room = Max(batch->nevents, 1);
 
-	batch->nslices = batch->apply->nranges;
+	batch->nslices = batch->request->nranges;
 	batch->slices = palloc0(sizeof(PjSlice) * batch->nslices);
 	batch->slice_of = palloc(sizeof(int) * room);
 	batch->offset_of = palloc(sizeof(int) * room);
@@ -173,9 +181,11 @@ cut_slices(PjBatch *batch)
 static bool
 may_apply(const PjBatch *batch, int i)
 {
-	const PjApply *apply = batch->apply;
+	const PjApplyRequest *request = batch->request;
 	const PjItem *item = &batch->items[i];
 
+	if (request->purpose == PJ_TO_TRY)
+		return true;
 	switch (item->status)
 	{
 		case PJ_NO_ROW:
@@ -184,9 +194,9 @@ may_apply(const PjBatch *batch, int i)
 			return item->claimed;
 		case PJ_FAILED:
 		case PJ_DEAD:
-			if (!item->claimed || (has_given(apply) && !batch->by_log))
+			if (!item->claimed || (has_given(request) && !batch->by_log))
 				return false;
-			if (pj_event_log_seq(batch->events[i]) == apply->retry)
+			if (pj_event_log_seq(batch->events[i]) == request->retry)
 				return true;
 			return item->status == PJ_FAILED && item->due;
 	}
@@ -198,7 +208,7 @@ static bool
 short_backlog(const PjBatch *batch, int s)
 {
 	const PjSlice *slice = &batch->slices[s];
-	const PjRange *range = &batch->apply->ranges[s];
+	const PjRange *range = &batch->request->ranges[s];
 	int			own = slice->first;
 
 	if (range->upto <= batch->offsets[s].last)
@@ -215,11 +225,11 @@ short_backlog(const PjBatch *batch, int s)
 static void
 items_from_claims(PjBatch *batch, bool *known)
 {
-	const PjApply *apply = batch->apply;
+	const PjApplyRequest *request = batch->request;
 
-	for (int c = 0, i = 0; c < apply->nclaims; c++)
+	for (int c = 0, i = 0; c < request->nclaims; c++)
 	{
-		const PjClaim *claim = &apply->claims[c];
+		const PjClaim *claim = &request->claims[c];
 		const PjSlice *slice = &batch->slices[claim->range];
 		int64		log_seq = pj_event_log_seq(&claim->event);
 
@@ -241,7 +251,7 @@ items_from_claims(PjBatch *batch, bool *known)
  * known.
  */
 static void
-look_at_items(PjBatch *batch)
+find_items(PjBatch *batch)
 {
 	int			room = Max(batch->nevents, 1);
 	PjEvent   **unknown = palloc(sizeof(PjEvent *) * room);
@@ -262,7 +272,7 @@ look_at_items(PjBatch *batch)
 	if (n == 0)
 		return;
 	items = palloc(sizeof(PjItem) * n);
-	pj_outbox_look(batch->projection->id, unknown, n, items);
+	pj_outbox_claim_events(batch->books, unknown, n, items);
 	for (int i = 0; i < n; i++)
 		batch->items[place[i]] = items[i];
 }
@@ -271,7 +281,8 @@ look_at_items(PjBatch *batch)
 static void
 cut_blocked(PjBatch *batch)
 {
-	PjApply    *apply = batch->apply;
+	const PjApplyRequest *request = batch->request;
+	PjApplyResult *result = batch->result;
 
 	for (int s = 0; s < batch->nslices; s++)
 	{
@@ -287,14 +298,14 @@ cut_blocked(PjBatch *batch)
 		 * Given events take their aggregate's backlog along only if that is
 		 * short, and nothing is in the way.
 		 */
-		if (has_given(apply) && !batch->by_log &&
+		if (has_given(request) && !batch->by_log &&
 			(slice->stopped || !short_backlog(batch, s)))
 		{
 			slice->stopped = true;
 			i = slice->first;
 		}
 		slice->end = i;
-		apply->blocked += slice->stopped;
+		result->blocked += slice->stopped;
 	}
 }
 
@@ -302,33 +313,11 @@ cut_blocked(PjBatch *batch)
 static PjPair
 pair_now(const PjBatch *batch)
 {
-	PjPair		pair = *batch->apply->pair;
+	PjPair		pair = *batch->request->pair;
 
-	if (pj_is_append(batch->apply))
+	if (pj_is_append(batch->request))
 		pj_pair_look(&pair, pair.projection, pair.tenant);
 	return pair;
-}
-
-/*
- * Is this event, which has no item and is not just being appended, read
- * again?  Not if the projection had been off, or follows the log.
- */
-bool
-pj_batch_is_reread(const PjBatch *batch, const PjEvent *event,
-				   const PjPair *pair)
-{
-	if (batch->apply->rebuild)
-		return true;
-	switch (pair->state)
-	{
-		case PJ_SWITCHING:
-			return false;
-		case PJ_REPLAYING:
-			return !batch->projection->handed_over ||
-				pj_event_log_seq(event) <= pair->handover;
-		default:
-			return batch->apply->driver != PJ_BY_LOG;
-	}
 }
 
 /*
@@ -357,22 +346,13 @@ mark_replays(PjBatch *batch)
 	}
 }
 
-/* Events that an operator has decided to pass over. */
+/* Events that an operator has decided to skip. */
 static void
 mark_skips(PjBatch *batch)
 {
 	if (batch->projection->skips && pj_batch_is_read(batch))
 		pj_failure_mark_skipped(batch->projection, batch->events,
 								batch->nevents);
-}
-
-/* Get ready to run SQL of our own. */
-void
-pj_batch_enter(PjBatch *batch)
-{
-	if (!batch->entered)
-		pj_enter_internal(&batch->saved);
-	batch->entered = true;
 }
 
 /*
@@ -382,7 +362,7 @@ pj_batch_enter(PjBatch *batch)
 static bool
 needs_sql(const PjBatch *batch)
 {
-	for (int i = 0; i < batch->apply->nranges; i++)
+	for (int i = 0; i < batch->request->nranges; i++)
 		if (!batch->offsets[i].exists)
 			return true;
 	return pj_batch_is_read(batch);
@@ -392,21 +372,22 @@ needs_sql(const PjBatch *batch)
 void
 pj_batch_load(PjBatch *batch)
 {
-	PjApply    *apply = batch->apply;
+	const PjApplyRequest *request = batch->request;
+	PjApplyResult *result = batch->result;
 
-	batch->offsets = palloc(sizeof(PjOffset) * apply->nranges);
-	for (int i = 0; i < apply->nranges; i++)
-		batch->offsets[i].aggregate = apply->ranges[i].aggregate;
-	pj_offsets_load(batch->projection->id, apply->pair->tenant,
-					batch->offsets, apply->nranges);
-	for (int i = 0; i < apply->nranges; i++)
-		apply->busy = apply->busy || batch->offsets[i].busy;
-	batch->loaded = !batch->by_log && !given_suffice(apply, batch->offsets);
+	batch->offsets = palloc(sizeof(PjOffset) * request->nranges);
+	for (int i = 0; i < request->nranges; i++)
+		batch->offsets[i].aggregate = request->ranges[i].aggregate;
+	pj_offsets_load(batch->books, request->pair->tenant,
+					batch->offsets, request->nranges);
+	for (int i = 0; i < request->nranges; i++)
+		result->busy = result->busy || batch->offsets[i].busy;
+	batch->loaded = !batch->by_log && !given_suffice(batch);
 	if (needs_sql(batch))
 		pj_batch_enter(batch);
 	load_events(batch);
 	cut_slices(batch);
-	look_at_items(batch);
+	find_items(batch);
 	cut_blocked(batch);
 	mark_replays(batch);
 	mark_skips(batch);

@@ -76,7 +76,7 @@ read_rows(void *arg)
 		.nargs = reader->key ? 2 : 1,
 		.types = {TEXTOID, TEXTOID},
 		.values = {reader->tenant, reader->key},
-		.instead = reader->projection->aside,
+		.instead = reader->table,
 		.snapshot = reader->snapshot,
 		.receive = receive_row,
 		.arg = reading,

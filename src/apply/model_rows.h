@@ -29,6 +29,7 @@ typedef struct PjRowReader
 {
 	const PjProjection *projection;
 	int			target;			/* counted from 0 */
+	Oid			table;			/* has a fold's rows instead, if valid */
 	Datum		tenant;
 	Datum		key;			/* only this one; 0 for all */
 	bool		shown;

@@ -18,6 +18,21 @@ add_row(void *arg, const PjRow *row)
 	pj_digest_add(arg, &row->hash);
 }
 
+/* Find the digest of the rows that a reader reads, in all targets. */
+static void
+read_digest(PjRowReader *reader, PjDigest *digest)
+{
+	memset(digest, 0, sizeof(*digest));
+	reader->receive = add_row;
+	reader->arg = digest;
+	for (int i = 0; i < pj_target_count(reader->projection); i++)
+	{
+		reader->target = i;
+		pj_rows_read(reader);
+		digest->layout = reader->layout;
+	}
+}
+
 /*
  * The digest of a tenant's rows, from the tables themselves, as a snapshot sees
  * them, or if it is NULL as they are now.
@@ -26,36 +41,31 @@ void
 pj_model_digest(const PjProjection *projection, Datum tenant,
 				Snapshot snapshot, PjDigest *digest)
 {
-	memset(digest, 0, sizeof(*digest));
-	for (int i = 0; i < pj_target_count(projection); i++)
-	{
-		PjRowReader reader = {
-			.projection = projection,
-			.target = i,
-			.tenant = tenant,
-			.snapshot = snapshot,
-			.receive = add_row,
-			.arg = digest,
-		};
+	PjRowReader reader = {.projection = projection,.tenant = tenant,
+	.snapshot = snapshot};
 
-		pj_rows_read(&reader);
-		digest->layout = reader.layout;
-	}
+	read_digest(&reader, digest);
 }
 
 /*
- * Find the digest from the rows, and keep it.  The caller has the pair to
- * itself, or nobody else keeps its digest: what an append has changed after the
- * rows were read must not be forgotten.  And the caller is in our own context.
+ * Find the digest from the rows, and keep it.  The caller is alone with the
+ * pair, or its digest is not kept with each batch: what an append has changed
+ * after the rows were read must not be forgotten.  What is built aside has
+ * books that nobody else uses.  And the caller is in our own context.
  */
 void
-pj_model_refresh(const PjProjection *projection, Datum tenant, int64 log_seq)
+pj_model_refresh(const PjPair *pair, int64 log_seq)
 {
+	PjRowReader reader = {.projection = pair->projection,
+	.tenant = pair->tenant,.table = pj_pair_table(pair)};
+	int32		books = pj_pair_books(pair);
 	PjDigest	digest;
 
-	pj_model_digest(projection, tenant, NULL, &digest);
-	pj_digest_forget(projection->id, tenant);
-	pj_digest_set(projection->id, tenant, &digest, log_seq);
+	Assert(pair->destination || !pj_digest_is_kept(pair->projection) ||
+		   pj_pair_is_ours(books, pair->tenant));
+	read_digest(&reader, &digest);
+	pj_digest_forget(books, pair->tenant);
+	pj_digest_set(books, pair->tenant, &digest, log_seq);
 }
 
 /*
@@ -100,7 +110,7 @@ pj_models_refresh_altered(int32 projection_id, Datum tenant)
 			continue;
 		pj_pair_look(&pair, projection, tenants[i]);
 		if (pj_digest_is_kept(projection))
-			pj_model_refresh(projection, tenants[i], pair.last_log_seq);
+			pj_model_refresh(&pair, pair.last_log_seq);
 		else
 			pj_digest_forget(projection->id, tenants[i]);
 	}

@@ -3,7 +3,9 @@
  *	  The locks that drivers of apply take on projections.
  *
  * All are transaction-level advisory locks under class numbers of our own,
- * so that they never meet the users', and are taken in this order:
+ * so that they never meet the users'.  Those who wait for them take them in
+ * this order; those who do not wait take the driver lock before the pair lock,
+ * so that one that fails to get it never holds the pair lock:
  *
  *	projection	one per projection.  ShareLock for all who apply,
  *				ExclusiveLock for those who change its registry row and for
@@ -152,19 +154,62 @@ pj_unlock_driver(int32 projection_id, Datum tenant)
 	LockRelease(&tag, ExclusiveLock, false);
 }
 
-/* Is nobody else at work on the pair, because we have the locks for it? */
+/* ---- asking which locks we have, for assertions ---- */
+
+/* A lock held exclusively is held as ShareLock too. */
+static bool
+is_held(const LOCKTAG *tag, LOCKMODE mode)
+{
+	return LockHeldByMe(tag, ExclusiveLock) ||
+		(mode == ShareLock && LockHeldByMe(tag, ShareLock));
+}
+
+/* Do we have a projection's lock, in this mode or a stronger one? */
+bool
+pj_projection_is_locked(int32 projection_id, LOCKMODE mode)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, projection_id, 0,
+						 CLASS_PROJECTION);
+	return is_held(&tag, mode);
+}
+
+/*
+ * Do we have a pair's lock, in this mode or a stronger one?  Whoever has the
+ * projection's lock exclusively needs none.
+ */
+bool
+pj_pair_is_locked(int32 projection_id, Datum tenant, LOCKMODE mode)
+{
+	LOCKTAG		tag;
+
+	set_pair_tag(&tag, projection_id, tenant, CLASS_PAIR);
+	return pj_projection_is_locked(projection_id, ExclusiveLock) ||
+		(pj_projection_is_locked(projection_id, ShareLock) &&
+		 is_held(&tag, mode));
+}
+
+/* Do we have a pair's driver lock?  The same holds. */
 bool
 pj_driver_is_locked(int32 projection_id, Datum tenant)
 {
-	LOCKTAG		driver,
-				projection;
+	LOCKTAG		tag;
 
-	set_pair_tag(&driver, projection_id, tenant, CLASS_DRIVER);
-	SET_LOCKTAG_ADVISORY(projection, MyDatabaseId, projection_id, 0,
-						 CLASS_PROJECTION);
-	return LockHeldByMe(&driver, ExclusiveLock) ||
-		LockHeldByMe(&projection, ExclusiveLock);
+	set_pair_tag(&tag, projection_id, tenant, CLASS_DRIVER);
+	return pj_projection_is_locked(projection_id, ExclusiveLock) ||
+		is_held(&tag, ExclusiveLock);
 }
+
+/* Are we alone with a pair? */
+bool
+pj_pair_is_ours(int32 projection_id, Datum tenant)
+{
+	return pj_pair_is_locked(projection_id, tenant, ExclusiveLock) &&
+		pj_driver_is_locked(projection_id, tenant);
+}
+
+/* ---- databases ---- */
 
 /*
  * Does somebody want to drop, rename or copy a database?  Connecting to it

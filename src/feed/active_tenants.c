@@ -2,9 +2,9 @@
  * active_tenants.c
  *	  Which tenants may have events that have not been read from the log.
  *
- * There may be many tenants, of which few have had events lately.  Whoever
- * appends leaves a hint: a hash of the tenant, in shared memory (shmem.c),
- * once his events are visible.  A worker collects hints and remembers each
+ * There may be many tenants, of which few have had events lately.  An append
+ * leaves a hint: a hash of the tenant, in shared memory (shmem.c), once its
+ * events are visible.  A worker collects hints and remembers each
  * tenant until its cursors are known to have passed what the hint stands for:
  * all positions drawn up to the time the hint was read, for those the tenant's
  * new events must be among.
@@ -156,9 +156,9 @@ follow_hints(const uint64 *hints, int n)
 	return true;
 }
 
-/* Find out what is new. */
+/* Find out which tenants have new events. */
 void
-pj_active_look(void)
+pj_active_refresh(void)
 {
 	uint64		hints[PJ_MAX_HINTS];
 	PjProjection *projections;
@@ -208,7 +208,7 @@ pj_active_unread(PjTenants *all)
 
 /* Forget those that turned out to have none up to the tail. */
 void
-pj_active_settle(const PjTenants *all, int64 tail)
+pj_active_forget_read(const PjTenants *all, int64 tail)
 {
 	for (int i = 0; i < all->count; i++)
 		if (!all->unread[i] && all->last[i] <= tail)

@@ -9,9 +9,9 @@
 
 #include "log/log_read.h"
 
-extern void pj_active_look(void);
+extern void pj_active_refresh(void);
 extern void pj_active_unread(PjTenants *all);
-extern void pj_active_settle(const PjTenants *all, int64 tail);
+extern void pj_active_forget_read(const PjTenants *all, int64 tail);
 extern void pj_active_add(Datum tenant, int64 log_seq);
 extern void pj_active_unfollowed(PjTenants *all);
 extern void pj_active_followed(int64 tail);

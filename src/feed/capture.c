@@ -204,23 +204,24 @@ refuse_strict(const PjProjection *projection, Datum tenant, const char *why)
 static void
 apply_now(PjPair *pair, PjEvent *events, int n)
 {
-	PjApply		apply = {
+	PjApplyRequest request = {
 		.pair = pair,
 		.driver = pair->mode == PJ_STRICT ? PJ_BY_STRICT_APPEND : PJ_BY_APPEND,
 		.given = events,
 		.ngiven = n,
 	};
+	PjApplyResult result;
 	PjCounts	counts = {0};
 
 	pj_events_sort(events, n);
-	apply.nranges = pj_events_ranges(events, n, &apply.ranges);
-	pj_apply(&apply);
-	pj_apply_count(&apply, &counts);
-	if (apply.applied + apply.failed > 0)
-		pj_delta_add(pair, &counts, &apply.digest, apply.last_log_seq);
-	if (apply.conflict)
+	request.nranges = pj_events_ranges(events, n, &request.ranges);
+	pj_apply(&request, &result);
+	pj_apply_count(&result, &counts);
+	if (result.applied + result.failed > 0)
+		pj_delta_add(pair, &counts, &result.digest, result.last_log_seq);
+	if (result.conflict)
 		enqueue(pair->projection, events, n, true);
-	else if (apply.applied < n)
+	else if (result.applied < n)
 		pj_wake_at_commit();	/* some are queued */
 }
 
@@ -252,12 +253,72 @@ capture_inline(PjProjection *projection, Datum tenant, PjMode mode,
 		enqueue(projection, events, n, false);
 }
 
+/* ---- handing events to projections ---- */
+
+/*
+ * How a projection takes a tenant's new events.  That is known for sure only
+ * once its locks are there.
+ */
+static PjMode
+mode_for(PjProjection *projection, Datum tenant)
+{
+	PjPair		pair;
+
+	if (!projection->overrides)
+		return projection->mode;
+	pj_pair_look(&pair, projection, tenant);
+	if (pair.run_id == 0)
+		return pair.mode;
+
+	/* a run waits for those who have locked the pair: be none of them */
+	if (pair.mode == PJ_STRICT)
+		refuse_strict(projection, tenant, run_is_active);
+	return pair.mode == PJ_INLINE ? PJ_ASYNC : pair.mode;
+}
+
+/* Hand one tenant's events to a projection. */
+static void
+capture_tenant(PjProjection *projection, PjEvent *events, int n)
+{
+	Datum		tenant = pj_event_tenant(&events[0]);
+	PjMode		mode = mode_for(projection, tenant);
+
+	if (mode == PJ_INLINE || mode == PJ_STRICT)
+		capture_inline(projection, tenant, mode, events, n);
+	else if (mode == PJ_FOLLOW)
+		pj_wake_at_commit();
+	else if (mode != PJ_OFF)
+		enqueue(projection, events, n, false);
+}
+
+/*
+ * Take the events of the first one's tenant away from others.  Returns how many
+ * there are.
+ */
+static int
+take_tenant(PjEvent *events, int *n, PjEvent *own)
+{
+	Datum		tenant = pj_event_tenant(&events[0]);
+	int			kept = 0,
+				taken = 0;
+
+	for (int i = 0; i < *n; i++)
+	{
+		if (pj_text_equal(pj_event_tenant(&events[i]), tenant))
+			own[taken++] = events[i];
+		else
+			events[kept++] = events[i];
+	}
+	*n = kept;
+	return taken;
+}
+
 /*
  * Hand a chunk of events to one projection.  Most chunks are of one tenant
  * alone.
  */
 static void
-capture_for(PjProjection *projection, PjEvent *events, int n)
+capture_for(PjProjection *projection, const PjEvent *events, int n)
 {
 	PjEvent    *left,
 			   *own;
@@ -270,7 +331,6 @@ capture_for(PjProjection *projection, PjEvent *events, int n)
 	}
 
 	left = palloc(sizeof(PjEvent) * n);
-	own = palloc(sizeof(PjEvent) * n);
 	for (int i = 0; i < n; i++)
 		if (pj_projection_wants(projection, &events[i]))
 			left[nleft++] = events[i];
@@ -283,41 +343,12 @@ capture_for(PjProjection *projection, PjEvent *events, int n)
 		return;
 	}
 
+	own = palloc(sizeof(PjEvent) * n);
 	while (nleft > 0)
 	{
-		Datum		tenant = pj_event_tenant(&left[0]);
-		PjMode		mode = projection->mode;
-		int			nown = 0,
-					kept = 0;
+		int			nown = take_tenant(left, &nleft, own);
 
-		for (int i = 0; i < nleft; i++)
-		{
-			if (pj_text_equal(pj_event_tenant(&left[i]), tenant))
-				own[nown++] = left[i];
-			else
-				left[kept++] = left[i];
-		}
-		nleft = kept;
-
-		if (projection->overrides)
-		{
-			PjPair		pair;
-
-			pj_pair_look(&pair, projection, tenant);
-			mode = pair.mode;
-
-			/* a run waits for those who have locked the pair: be none of them */
-			if (pair.run_id != 0 && mode == PJ_STRICT)
-				refuse_strict(projection, tenant, run_is_active);
-			if (pair.run_id != 0 && mode == PJ_INLINE)
-				mode = PJ_ASYNC;
-		}
-		if (mode == PJ_INLINE || mode == PJ_STRICT)
-			capture_inline(projection, tenant, mode, own, nown);
-		else if (mode == PJ_FOLLOW)
-			pj_wake_at_commit();
-		else if (mode != PJ_OFF)
-			enqueue(projection, own, nown, false);
+		capture_tenant(projection, own, nown);
 	}
 }
 
@@ -334,7 +365,6 @@ capture_chunk(PjEvent *events, int n)
 {
 	PjProjection *projections;
 	int			nprojections = pj_projections(&projections);
-
 	bool		captured = false;
 
 	pj_kinds_sweep();
@@ -364,6 +394,67 @@ next_row(Tuplestorestate *rows, TupleTableSlot *slot, MemoryContext context)
 	return found;
 }
 
+/* The statement's new events, read chunk by chunk. */
+typedef struct Intake
+{
+	Tuplestorestate *rows;
+	TupleTableSlot *slot;
+	MemoryContext context;		/* of what belongs to the slot */
+	bool		restored;		/* the rows are those of a dump */
+	int64		gaps;			/* so many of them lack their predecessor */
+} Intake;
+
+/* Check a new event, given the one before it in the chunk. */
+static void
+check_event(Intake *intake, const PjEvent *event, const PjEvent *before)
+{
+	if (intake->restored)
+	{
+		intake->gaps += lacks_predecessor(event);
+		return;
+	}
+	check_sequence(event, before);
+	pj_intake_check(pj_event_log_seq(event));
+}
+
+/* Read and check the next chunk.  Returns how many events are in it. */
+static int
+read_chunk(Intake *intake, PjEvent *events)
+{
+	Size		bytes = 0;
+	int			n = 0;
+
+	while (n < CHUNK_EVENTS && bytes < CHUNK_BYTES &&
+		   next_row(intake->rows, intake->slot, intake->context))
+	{
+		bytes += pj_source_event(intake->slot, &events[n]);
+		check_event(intake, &events[n], n > 0 ? &events[n - 1] : NULL);
+		n++;
+	}
+	return n;
+}
+
+/* Hand all events to all projections; each chunk's memory is given back. */
+static void
+capture_all(Intake *intake)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "projector capture",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	PjEvent    *events = palloc(sizeof(PjEvent) * CHUNK_EVENTS);
+	int			n;
+
+	while ((n = read_chunk(intake, events)) > 0)
+	{
+		capture_chunk(events, n);
+		MemoryContextReset(context);
+		events = palloc(sizeof(PjEvent) * CHUNK_EVENTS);
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+}
+
 /* AFTER INSERT, for each statement. */
 Datum
 projector_events_capture(PG_FUNCTION_ARGS)
@@ -372,52 +463,21 @@ projector_events_capture(PG_FUNCTION_ARGS)
 											pj_source_table(),
 											PJ_AFTER_STATEMENT,
 											TRIGGER_EVENT_INSERT);
-	MemoryContext context,
-				caller;
-	TupleTableSlot *slot;
-	PjEvent    *events;
-	bool		more = true;
-	bool		restored = pj_intake_end();
-	int64		gaps = 0;
+	Intake		intake = {
+		.rows = trigdata->tg_newtable,
+		.context = CurrentMemoryContext,
+		.restored = pj_intake_end(),
+	};
 
-	if (trigdata->tg_newtable == NULL)
+	if (intake.rows == NULL)
 		elog(ERROR, "events_capture: called without a transition table");
 
-	context = AllocSetContextCreate(CurrentMemoryContext, "projector capture",
-									ALLOCSET_DEFAULT_SIZES);
-	slot = MakeSingleTupleTableSlot(RelationGetDescr(trigdata->tg_relation),
-									&TTSOpsMinimalTuple);
-	tuplestore_rescan(trigdata->tg_newtable);
-	caller = MemoryContextSwitchTo(context);
-	while (more)
-	{
-		Size		bytes = 0;
-		int			n = 0;
-
-		/* one chunk's memory is given back before the next is read */
-		MemoryContextReset(context);
-		events = palloc(sizeof(PjEvent) * CHUNK_EVENTS);
-		while (n < CHUNK_EVENTS && bytes < CHUNK_BYTES &&
-			   (more = next_row(trigdata->tg_newtable, slot, caller)))
-		{
-			bytes += pj_source_event(slot, &events[n]);
-			if (restored)
-				gaps += lacks_predecessor(&events[n]);
-			else
-			{
-				check_sequence(&events[n], n > 0 ? &events[n - 1] : NULL);
-				pj_intake_check(pj_event_log_seq(&events[n]));
-			}
-			n++;
-		}
-		if (n > 0)
-			capture_chunk(events, n);
-	}
-	MemoryContextSwitchTo(caller);
-	ExecDropSingleTupleTableSlot(slot);
-	MemoryContextDelete(context);
-	if (gaps > 0)
-		report_gaps(gaps);
-
+	intake.slot = MakeSingleTupleTableSlot(RelationGetDescr(trigdata->tg_relation),
+										   &TTSOpsMinimalTuple);
+	tuplestore_rescan(intake.rows);
+	capture_all(&intake);
+	ExecDropSingleTupleTableSlot(intake.slot);
+	if (intake.gaps > 0)
+		report_gaps(intake.gaps);
 	return PointerGetDatum(NULL);
 }

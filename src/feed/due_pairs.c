@@ -18,6 +18,22 @@
 #include "log/tail.h"
 #include "state/outbox.h"
 
+/*
+ * The projections there are.  What is known of one may be out of date once its
+ * lock is there, so whoever goes through them does so by their numbers.
+ */
+int
+pj_projection_ids(int32 **ids)
+{
+	PjProjection *projections;
+	int			n = pj_projections(&projections);
+
+	*ids = palloc(sizeof(int32) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+		(*ids)[i] = projections[i].id;
+	return n;
+}
+
 /* Find the log's tail and who has events, once per scan. */
 void
 pj_scan_log(PjScan *scan)
@@ -35,8 +51,9 @@ pj_scan_log(PjScan *scan)
 		scan->unsettled = scan->unsettled || scan->all.last[i] > scan->tail;
 }
 
+/* Is anything applied for the pair at all? */
 static bool
-is_run(const PjPair *pair)
+is_applied(const PjPair *pair)
 {
 	return pair->mode != PJ_OFF && !pair->paused && pair->run_id == 0 &&
 		pair->state != PJ_STOPPED;
@@ -50,6 +67,72 @@ may_read_log(const PjProjection *projection)
 		projection->overrides;
 }
 
+/* Its log is to be read up to the handover. */
+static bool
+is_due_behind(const PjPair *pair)
+{
+	return pj_pair_behind(pair) && pair->mode != PJ_SHADOW;
+}
+
+/* The log has events behind its cursor. */
+static bool
+is_due_unread(const PjPair *pair)
+{
+	return !pj_pair_behind(pair) && pj_pair_reads_log(pair);
+}
+
+/* It has due items, for which its log need not be read first. */
+static bool
+is_due_queued(const PjPair *pair)
+{
+	return !pj_pair_behind(pair) || pair->mode == PJ_SHADOW;
+}
+
+/* Pairs of one projection that have something to do. */
+typedef struct DuePairs
+{
+	PjProjection *projection;
+	PjPair	   *pairs;
+	int			count;
+} DuePairs;
+
+/* Add those of the tenants whose pairs are due for a reason. */
+static void
+add_due(DuePairs *due, const Datum *tenants, int n,
+		bool (*is_due) (const PjPair *pair))
+{
+	for (int i = 0; i < n; i++)
+	{
+		PjPair	   *pair = &due->pairs[due->count];
+
+		pj_pair_look(pair, due->projection, tenants[i]);
+		if (is_applied(pair) && is_due(pair))
+			due->count++;
+	}
+}
+
+/* Leave out those of the tenants that read the log, if it has been found. */
+static int
+leave_out_unread(const DuePairs *due, Datum *queued, int nqueued,
+				 const Datum *unread, int nunread)
+{
+	int			kept = 0;
+
+	for (int i = 0; i < nqueued; i++)
+	{
+		PjPair		pair;
+
+		if (pj_text_among(queued[i], unread, nunread))
+		{
+			pj_pair_look(&pair, due->projection, queued[i]);
+			if (pj_pair_reads_log(&pair))
+				continue;
+		}
+		queued[kept++] = queued[i];
+	}
+	return kept;
+}
+
 /*
  * The pairs of a projection that have something to do.  Its handover is set,
  * or there is nothing for it but to wait.
@@ -57,14 +140,13 @@ may_read_log(const PjProjection *projection)
 int
 pj_pairs_due(PjScan *scan, PjProjection *projection, PjPair **pairs)
 {
+	DuePairs	due = {.projection = projection};
 	Datum	   *behind,
 			   *unread = NULL,
 			   *queued;
 	int			nbehind,
 				nunread = 0,
-				nqueued,
-				n = 0;
-	PjPair		pair;
+				nqueued;
 
 	*pairs = NULL;
 	if (projection->dormant || projection->paused ||
@@ -80,31 +162,16 @@ pj_pairs_due(PjScan *scan, PjProjection *projection, PjPair **pairs)
 									&unread);
 	}
 	nqueued = pj_outbox_tenants(projection->id, &queued, &scan->next_due);
-	*pairs = palloc(sizeof(PjPair) * Max(nbehind + nunread + nqueued, 1));
 
-	for (int i = 0; i < nbehind && projection->handed_over; i++)
-	{
-		pj_pair_look(&pair, projection, behind[i]);
-		if (is_run(&pair) && pj_pair_behind(&pair) && pair.mode != PJ_SHADOW)
-			(*pairs)[n++] = pair;
-	}
-	for (int i = 0; i < nunread; i++)
-	{
-		pj_pair_look(&pair, projection, unread[i]);
-		if (is_run(&pair) && !pj_pair_behind(&pair) &&
-			pj_pair_reads_log(&pair))
-			(*pairs)[n++] = pair;
-	}
-	for (int i = 0; i < nqueued; i++)
-	{
-		pj_pair_look(&pair, projection, queued[i]);
-		if (!is_run(&pair) ||
-			(pj_pair_behind(&pair) && pair.mode != PJ_SHADOW) ||
-			(pj_pair_reads_log(&pair) && pj_text_among(queued[i], unread, nunread)))
-			continue;
-		(*pairs)[n++] = pair;
-	}
-	return n;
+	/* one more: a pair that turns out not to be due needs room too */
+	due.pairs = palloc(sizeof(PjPair) * (nbehind + nunread + nqueued + 1));
+	if (projection->handed_over)
+		add_due(&due, behind, nbehind, is_due_behind);
+	add_due(&due, unread, nunread, is_due_unread);
+	nqueued = leave_out_unread(&due, queued, nqueued, unread, nunread);
+	add_due(&due, queued, nqueued, is_due_queued);
+	*pairs = due.pairs;
+	return due.count;
 }
 
 /*

@@ -16,17 +16,18 @@ typedef struct PjScan
 {
 	/* set by the caller */
 	int			tail_wait;		/* how long to wait for the log's tail, ms */
-	bool		hinted;			/* look at active tenants only (active_tenants.c) */
+	bool		hinted;			/* look at active tenants only */
 
 	/* what was found on the way */
 	TimestampTz next_due;		/* when the next retry is due */
-	bool		unsettled;		/* somebody is writing to the log, and some
-								 * pair waits for what he writes */
+	bool		unsettled;		/* a transaction is writing to the log, and
+								 * some pair waits for what it writes */
 	bool		has_log;		/* the two below are valid */
 	int64		tail;
 	PjTenants	all;			/* those looked at */
 } PjScan;
 
+extern int	pj_projection_ids(int32 **ids);
 extern void pj_scan_log(PjScan *scan);
 extern int	pj_pairs_due(PjScan *scan, PjProjection *projection,
 						 PjPair **pairs);

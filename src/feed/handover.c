@@ -1,12 +1,12 @@
 /*
  * handover.c
- *	  From where on events come to a projection by themselves.
+ *	  From where on the capture trigger hands events to a projection.
  *
- * The handover is the position up to which events come from the log; those
- * after it come by themselves, because whoever appends them knows the
- * projection as it is now.  It is set once every transaction that was writing
- * events when the projection was last changed has ended: such a transaction
- * may still go by what it knew before.
+ * The handover is the position up to which events are read from the log.  The
+ * capture trigger hands over those after it, because whoever appends them knows
+ * the projection as it is now.  It is set once every transaction that was
+ * writing events when the projection was last changed has ended: such a
+ * transaction may still use what it knew before.
  *
  * Who those were is remembered from one call to the next, so that a worker
  * need not wait for them.
@@ -36,7 +36,7 @@ typedef struct Waiting
 static Waiting *waiting = NULL;
 static int	nwaiting = 0;
 
-/* If somebody else is at it, it is left to him. */
+/* If another session is setting it, it is left to that one. */
 static PjStatement set_handover = {
 	.sql = "UPDATE projector.projections SET handover_log_seq = $2,"
 	" started = true"

@@ -1,6 +1,6 @@
 /*
  * handover.h
- *	  From where on events come to a projection by themselves.
+ *	  From where on the capture trigger hands events to a projection.
  */
 #ifndef PJ_HANDOVER_H
 #define PJ_HANDOVER_H

@@ -46,16 +46,39 @@ move_cursor(PjStep *step, int64 log_seq)
 }
 
 static void
-note_result(PjStep *step, const PjApply *apply)
+note_result(PjStep *step, const PjApplyResult *result)
 {
-	pj_apply_count(apply, &step->counts);
-	if (apply->announced)
+	pj_apply_count(result, &step->counts);
+	if (result->announced)
 	{
-		step->announced = pj_event_log_seq(apply->announced);
-		step->announced_aggregate = pj_event_aggregate(apply->announced);
-		step->announced_sequence = pj_event_sequence(apply->announced);
+		step->announced = pj_event_log_seq(result->announced);
+		step->announced_aggregate = pj_event_aggregate(result->announced);
+		step->announced_sequence = pj_event_sequence(result->announced);
 	}
-	step->busy = step->busy || apply->busy || apply->conflict;
+	step->busy = step->busy || result->busy || result->conflict;
+}
+
+/* Apply events that have been read from the log, in its order. */
+static void
+apply_events(PjStep *step, const PjBounds *bounds, PjEvent *events, int n,
+			 PjApplyResult *result)
+{
+	PjApplyRequest request = {
+		.pair = &step->pair,
+		.driver = PJ_BY_LOG,
+		.given = events,
+		.ngiven = n,
+		.retry = bounds->retry,
+		.counted = bounds->counted,
+		.purpose = bounds->announce ? PJ_TO_ANNOUNCE : PJ_TO_APPLY,
+	};
+
+	pj_events_sort(events, n);
+	request.nranges = pj_events_ranges(events, n, &request.ranges);
+	if (step->pair.projection->log_ordered)
+		pj_events_sort_by_log(events, n);
+	pj_apply(&request, result);
+	note_result(step, result);
 }
 
 /* Read the log up to "bound", aggregate by aggregate. */
@@ -66,24 +89,21 @@ read_log(PjStep *step, const PjBounds *bounds, int64 bound, int limit)
 	bool		behind = pj_pair_behind(pair);
 	PjEvent    *events;
 	int64		last = bound;
-	PjApply		apply = {.pair = pair,.driver = PJ_BY_LOG,
-	.announce = bounds->announce};
+	int			n;
 	bool		more;
 
 	if (bound <= pair->last_log_seq && !behind)
 		return PJ_IDLE;
-	apply.ngiven = pj_source_load_log(pair->tenant, pair->last_log_seq, bound,
-									  pair->projection->event_types, limit,
-									  &events, &more);
-	if (apply.ngiven > 0)
+	n = pj_source_load_log(pair->tenant, pair->last_log_seq, bound,
+						   pair->projection->event_types, limit, &events,
+						   &more);
+	if (n > 0)
 	{
-		last = pj_event_log_seq(&events[apply.ngiven - 1]);
-		pj_events_sort(events, apply.ngiven);
-		apply.given = events;
-		apply.nranges = pj_events_ranges(events, apply.ngiven, &apply.ranges);
-		pj_apply(&apply);
-		note_result(step, &apply);
-		if (apply.conflict)
+		PjApplyResult result;
+
+		last = pj_event_log_seq(&events[n - 1]);
+		apply_events(step, bounds, events, n, &result);
+		if (result.conflict)
 			return PJ_IDLE;
 	}
 	move_cursor(step, more ? last : bound);
@@ -91,8 +111,35 @@ read_log(PjStep *step, const PjBounds *bounds, int64 bound, int limit)
 	/* behind the handover, items may be waiting */
 	if (more || (behind && !pj_pair_behind(pair)))
 		return PJ_MORE;
-	return apply.ngiven > 0 ? PJ_DONE : PJ_IDLE;
+	return n > 0 ? PJ_DONE : PJ_IDLE;
 }
+
+/*
+ * How far to read the log of a pair that is behind.  What is not settled stays
+ * for later; the projection's handover is.
+ */
+static int64
+behind_bound(const PjPair *pair, const PjBounds *bounds)
+{
+	if (pair->mode == PJ_FOLLOW)
+		return bounds->tail;
+	return pair->own_handover ? Min(pair->handover, bounds->tail) :
+		pair->handover;
+}
+
+/* ---- the log, in its own order ---- */
+
+/* A part of the log, up to the first event that is missing from it. */
+typedef struct LogPart
+{
+	PjEvent    *events;
+	int			nevents;
+	int64		upto;			/* the part's last position */
+	bool		more;			/* there may be more events */
+	bool		has_missing;	/* this item's event comes next, and is not
+								 * there */
+	PjClaim		missing;
+} LogPart;
 
 /*
  * In log order the items are a list of what is to come.  Find the first, up to
@@ -113,7 +160,7 @@ find_missing(PjStep *step, int64 upto, const PjEvent *events, int n,
 		if (pj_projection_wants(pair->projection, &missing->event))
 			return true;
 		pj_outbox_delete(pair->projection->id, &log_seq, 1);
-		pj_failure_resolve(pair->projection, &log_seq, 1, "skipped");
+		pj_failure_resolve(pair, &log_seq, 1, "skipped");
 	}
 	return false;
 }
@@ -128,7 +175,7 @@ fail_missing(PjStep *step, const PjClaim *missing, int64 retry)
 	if (missing->item.status != PJ_PENDING && !missing->item.due &&
 		pj_event_log_seq(event) != retry)
 		return;
-	if (pj_failure_record_missing(pair->projection, event,
+	if (pj_failure_record_missing(pair, event,
 								  missing->item.attempt_count) == PJ_GIVE_UP)
 	{
 		pair->state = PJ_STOPPED;
@@ -138,119 +185,118 @@ fail_missing(PjStep *step, const PjClaim *missing, int64 retry)
 	step->counts.failed++;
 }
 
-/* Read the log up to "bound", as it is. */
+/* Find the next part of the log. */
+static void
+read_part(PjStep *step, const PjBounds *bounds, int limit, LogPart *part)
+{
+	const PjPair *pair = &step->pair;
+
+	part->nevents = pj_source_load_log(pair->tenant, pair->last_log_seq,
+									   bounds->tail,
+									   pair->projection->event_types, limit,
+									   &part->events, &part->more);
+	part->upto = part->more ?
+		pj_event_log_seq(&part->events[part->nevents - 1]) : bounds->tail;
+	part->has_missing = find_missing(step, part->upto, part->events,
+									 part->nevents, &part->missing);
+	if (!part->has_missing)
+		return;
+	part->upto = pj_event_log_seq(&part->missing.event) - 1;
+	while (part->nevents > 0 &&
+		   pj_event_log_seq(&part->events[part->nevents - 1]) > part->upto)
+		part->nevents--;
+}
+
+/*
+ * Read the log up to its settled tail, as it is.  Stop before an event that
+ * cannot be applied.
+ */
 static PjProgress
 read_in_log_order(PjStep *step, const PjBounds *bounds, int limit)
 {
 	PjPair	   *pair = &step->pair;
-	PjEvent    *events;
-	PjApply		apply = {.pair = pair,.driver = PJ_BY_LOG,
-		.retry = bounds->retry,.counted = bounds->counted,
-	.announce = bounds->announce};
 	int64		before = pair->last_log_seq;
-	int64		upto = bounds->tail;
-	bool		more;
-	bool		is_missing;
-	PjClaim		missing;
+	PjApplyResult result = {0};
+	LogPart		part;
 
 	if (bounds->retry == 0 &&
 		pj_outbox_blocked(pair->projection->id, pair->tenant))
 		return PJ_IDLE;
-	apply.ngiven = pj_source_load_log(pair->tenant, pair->last_log_seq,
-									  bounds->tail,
-									  pair->projection->event_types, limit,
-									  &events, &more);
-	if (more)
-		upto = pj_event_log_seq(&events[apply.ngiven - 1]);
-	is_missing = find_missing(step, upto, events, apply.ngiven, &missing);
-	if (is_missing)
+	read_part(step, bounds, limit, &part);
+	if (part.nevents > 0)
 	{
-		upto = pj_event_log_seq(&missing.event) - 1;
-		while (apply.ngiven > 0 &&
-			   pj_event_log_seq(&events[apply.ngiven - 1]) > upto)
-			apply.ngiven--;
-	}
-	if (apply.ngiven > 0)
-	{
-		int64		last = pj_event_log_seq(&events[apply.ngiven - 1]);
+		int64		last = pj_event_log_seq(&part.events[part.nevents - 1]);
 
-		pj_events_sort(events, apply.ngiven);
-		apply.given = events;
-		apply.nranges = pj_events_ranges(events, apply.ngiven, &apply.ranges);
-		pj_events_sort_by_log(events, apply.ngiven);
-		pj_apply(&apply);
-		note_result(step, &apply);
-		if (apply.conflict)
+		apply_events(step, bounds, part.events, part.nevents, &result);
+		if (result.conflict)
 			return PJ_IDLE;
-		if (apply.passed < last)
+		if (result.passed < last)
 		{
-			upto = apply.passed;
-			is_missing = false;
+			part.upto = result.passed;
+			part.has_missing = false;	/* it has not come to that */
 		}
 	}
-	move_cursor(step, upto);
-	if (apply.dead > 0)
+	move_cursor(step, part.upto);
+	if (result.dead > 0)
 	{
 		pair->state = PJ_STOPPED;
 		step->moved = true;
 	}
-	if (is_missing)
-		fail_missing(step, &missing, bounds->retry);
-	if (more && !is_missing && pair->last_log_seq > before)
+	if (part.has_missing)
+		fail_missing(step, &part.missing, bounds->retry);
+	else if (part.more && pair->last_log_seq > before)
 		return PJ_MORE;
-	return apply.applied + apply.failed + is_missing > 0 ? PJ_DONE : PJ_IDLE;
-}
-
-/*
- * How far to read the log of a pair that is behind.  What is not settled stays
- * for later; the projection's handover is.
- */
-static int64
-behind_bound(const PjPair *pair, const PjBounds *bounds)
-{
-	if (pair->mode == PJ_FOLLOW)
-		return bounds->tail;
-	return pair->own_handover ? Min(pair->handover, bounds->tail) :
-		pair->handover;
+	return result.applied + result.failed + part.has_missing > 0 ?
+		PJ_DONE : PJ_IDLE;
 }
 
 /* ---- the queue ---- */
+
+/*
+ * The last position of a pending item among these, or 0.  That is where the
+ * next claim begins.  If fewer were claimed than asked for it is not used:
+ * what has become visible or due since may be anywhere before it.
+ */
+static int64
+last_pending(const PjClaim *claims, int n)
+{
+	int64		last = 0;
+
+	for (int i = 0; i < n; i++)
+		if (claims[i].item.status == PJ_PENDING)
+			last = Max(last, pj_event_log_seq(&claims[i].event));
+	return last;
+}
 
 static PjProgress
 read_queue(PjStep *step, const PjBounds *bounds, int limit)
 {
 	PjPair	   *pair = &step->pair;
 	int64		after = step->claim_after;
-	PjApply		apply = {
+	PjApplyRequest request = {
 		.pair = pair,
 		.driver = PJ_BY_QUEUE,
-		.announce = bounds->announce,
+		.purpose = bounds->announce ? PJ_TO_ANNOUNCE : PJ_TO_APPLY,
 	};
+	PjApplyResult result;
 	bool		worked;
 
-	apply.nclaims = pj_outbox_claim(pair->projection->id, pair->tenant, limit,
-									after, bounds->upto, &apply.claims);
-
-	/* what has become visible or due since may be anywhere before the hint */
-	step->claim_after = 0;
-	if (apply.nclaims == limit)
-		for (int i = 0; i < apply.nclaims; i++)
-			if (apply.claims[i].item.status == PJ_PENDING)
-				step->claim_after =
-					Max(step->claim_after,
-						pj_event_log_seq(&apply.claims[i].event));
-
-	apply.nranges = pj_outbox_ranges(apply.claims, apply.nclaims,
-									 &apply.ranges);
-	pj_apply(&apply);
-	note_result(step, &apply);
-	if (apply.incomplete)
+	request.nclaims = pj_outbox_claim(pair->projection->id, pair->tenant,
+									  limit, after, bounds->upto,
+									  &request.claims);
+	step->claim_after = request.nclaims == limit ?
+		last_pending(request.claims, request.nclaims) : 0;
+	request.nranges = pj_outbox_ranges(request.claims, request.nclaims,
+									   &request.ranges);
+	pj_apply(&request, &result);
+	note_result(step, &result);
+	if (result.incomplete)
 		step->claim_after = 0;	/* some of these are still to be done */
-	worked = !apply.conflict &&
-		apply.applied + apply.skipped + apply.failed + apply.dropped +
-		apply.held > 0;
-	if (after > 0 || (worked && (apply.nclaims == limit || apply.incomplete ||
-								 apply.released)))
+	worked = !result.conflict &&
+		result.applied + result.skipped + result.failed + result.dropped +
+		result.held > 0;
+	if (after > 0 || (worked && (request.nclaims == limit ||
+								 result.incomplete || result.released)))
 		return PJ_MORE;
 	return worked ? PJ_DONE : PJ_IDLE;
 }
@@ -259,9 +305,9 @@ read_queue(PjStep *step, const PjBounds *bounds, int limit)
 
 /*
  * Take the locks of a pair and look how it is run.  Returns false if somebody
- * else is at work on it, or there is nothing to do for us.  The driver lock
- * comes first: who does not get it must not stand in the way of who has it, and
- * since nobody waits here the order does not matter otherwise.
+ * else is at work on it, or there is nothing to do for us.  Take the driver
+ * lock first, so that a backend that fails to get it never holds the pair lock.
+ * Nobody waits here, so this order cannot make a deadlock.
  */
 bool
 pj_step_enter(PjStep *step)
@@ -296,6 +342,7 @@ pj_step(PjStep *step, const PjBounds *bounds)
 							1 : bounds->limit);
 	PjProgress	progress;
 
+	Assert(pj_driver_is_locked(pair->projection->id, pair->tenant));
 	step->busy = false;
 	step->announced = 0;
 	if (pair->mode == PJ_OFF || pair->paused || pair->run_id != 0 ||
@@ -303,8 +350,8 @@ pj_step(PjStep *step, const PjBounds *bounds)
 		pj_projection_problem(pair->projection) != NULL)
 		return PJ_IDLE;
 	if (pair->mode == PJ_SHADOW)
-		return pj_shadow(pair, limit, bounds->upto, bounds->announce) ?
-			PJ_MORE : PJ_IDLE;
+		return pj_shadow(pair, limit, bounds->upto, bounds->announce,
+						 &step->busy) ? PJ_MORE : PJ_IDLE;
 	if (pj_pair_behind(pair) && !pair->projection->handed_over &&
 		!bounds->ordered)
 		return PJ_IDLE;
@@ -320,8 +367,8 @@ pj_step(PjStep *step, const PjBounds *bounds)
 }
 
 /*
- * Likewise by order: whatever the mode and the pauses, items are applied and the
- * log is read from the cursor on.
+ * The same because somebody has asked for it: whatever the mode and the pauses,
+ * items are applied and the log is read from the cursor on.
  */
 PjProgress
 pj_step_ordered(PjStep *step, const PjBounds *bounds)

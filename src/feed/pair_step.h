@@ -49,7 +49,7 @@ typedef struct PjBounds
 	int			limit;			/* events, if fewer than the batch size */
 	int64		upto;			/* of queued items */
 	int64		tail;			/* of the log */
-	int64		retry;			/* as in PjApply, as are these two */
+	int64		retry;			/* as in PjApplyRequest, as are these two */
 	bool		counted;
 	bool		announce;
 	bool		ordered;		/* somebody wants it now: read up to the tail,

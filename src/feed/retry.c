@@ -10,6 +10,7 @@
 
 #include "apply/apply.h"
 #include "base/guc.h"
+#include "base/lock.h"
 #include "feed/retry.h"
 #include "log/tail.h"
 #include "state/offset.h"
@@ -87,8 +88,7 @@ retry_in_log_order(PjQueuedEvent *item, int64 log_seq)
 
 /*
  * Apply one queued event, and those of its aggregate before it.  Returns what
- * projector_retry() returns.  The caller holds the pair's lock and its driver
- * lock.
+ * projector_retry() returns.
  */
 const char *
 pj_queued_retry(PjQueuedEvent *item)
@@ -97,7 +97,7 @@ pj_queued_retry(PjQueuedEvent *item)
 	PjRange		range = {.aggregate = item->aggregate,.upto = item->sequence,
 	.own = pair->projection->options.batch_size};
 	PjClaim		claim;
-	PjApply		apply = {
+	PjApplyRequest request = {
 		.pair = pair,
 		.driver = PJ_BY_RETRY,
 		.ranges = &range,
@@ -106,26 +106,29 @@ pj_queued_retry(PjQueuedEvent *item)
 		.nclaims = 1,
 		.counted = item->counted,
 	};
+	PjApplyResult result;
 	PjCounts	counts = {0};
 
+	Assert(pj_pair_is_locked(pair->projection->id, pair->tenant, ShareLock));
+	Assert(pj_driver_is_locked(pair->projection->id, pair->tenant));
 	if (!pj_outbox_claim_one(pair->projection->id, pair->tenant,
 							 item->aggregate, item->sequence, &claim))
 		return "none";
 	pj_queued_refuse_applied(item);
-	apply.retry = pj_event_log_seq(&claim.event);
+	request.retry = pj_event_log_seq(&claim.event);
 	if (pair->projection->log_ordered)
-		return retry_in_log_order(item, apply.retry);
+		return retry_in_log_order(item, request.retry);
 
 	do
 	{
-		pj_apply(&apply);
-		pj_apply_count(&apply, &counts);
-	} while (apply.incomplete && apply.applied > 0 && apply.failed == 0);
+		pj_apply(&request, &result);
+		pj_apply_count(&result, &counts);
+	} while (result.incomplete && result.applied > 0 && result.failed == 0);
 	pj_cursor_save(pair, &counts);
 
-	if (apply.failed > 0 && apply.failed_at == item->sequence)
+	if (result.failed > 0 && result.failed_at == item->sequence)
 		return "failed";
-	if (apply.dropped > 0)
+	if (result.dropped > 0)
 		return "none";
 	return pj_queued_offset(item) >= item->sequence ? "applied" : "held";
 }

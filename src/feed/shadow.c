@@ -2,249 +2,137 @@
  * shadow.c
  *	  Trying events without applying them: mode "shadow".
  *
- * A trial takes an aggregate's events from the offset on, because the second
- * may need what the first does, and is rolled back.  Its result is kept with
+ * An aggregate's events are tried from the offset on, because the second may
+ * need what the first does, and rolled back (apply.c).  The result is kept with
  * the items, each of which is tried once; what would fail is recorded as a
- * failure, marked as such.  When the mode changes the items are applied like
- * any others.
+ * failure, marked as such.  When the mode changes the items are applied
+ * like any others.
  */
 #include "base/compat.h"
 
-#include "utils/builtins.h"
 #include "utils/memutils.h"
 
 #include "apply/apply.h"
-#include "base/subxact.h"
+#include "base/lock.h"
 #include "feed/shadow.h"
-#include "kinds/kind.h"
-#include "sandbox/deadline.h"
-#include "sandbox/user_context.h"
-#include "state/failure.h"
-#include "state/offset.h"
 #include "state/outbox.h"
 
-typedef enum Result
-{
-	PASSED,
-	FAILED,
-	UNTESTED					/* behind one that failed, or too far ahead */
-} Result;
+/* An item whose aggregate could not be tried now stays as it is. */
+#define NOT_NOW		(PJ_UNTESTED + 1)
 
-static const char *const result_names[] = {"passed", "failed", "untested"};
+static const char *const result_names[] = {
+	[PJ_WOULD_PASS] = "passed",
+	[PJ_WOULD_FAIL] = "failed",
+	[PJ_UNTESTED] = "untested",
+};
 
-typedef struct Trial
+/* Items to be tried, sorted by aggregate, and what became of each. */
+typedef struct Attempt
 {
 	PjPair	   *pair;
 	PjClaim    *claims;
+	int		   *results;		/* of the claims: PjVerdict, or NOT_NOW */
 	int			nclaims;
-	Result	   *results;		/* of the claims */
-	PjWork		work;
-} Trial;
+	bool		busy;			/* some could not be tried now */
+} Attempt;
 
-/* Those of the items that have not been tried; what has failed is known. */
+/* Try the aggregate of the items from "first" on; "own" says how many. */
 static void
-claim_untried(Trial *trial, int limit, int64 upto)
+try_aggregate(Attempt *attempt, int first, int own, PjRange range)
 {
-	PjPair	   *pair = trial->pair;
-
-	trial->nclaims = pj_outbox_claim_pending(pair->projection->id,
-											 pair->tenant, limit, upto,
-											 &trial->claims);
-	trial->results = palloc(sizeof(Result) * Max(trial->nclaims, 1));
-}
-
-/* Load an aggregate's events from the offset on. */
-static int
-load_events(const Trial *trial, PjRange *range, PjEvent ***events)
-{
-	PjPair	   *pair = trial->pair;
-	const PjProjection *projection = pair->projection;
-	PjOffset	offset = {.aggregate = range->aggregate};
-	PjEvent    *loaded;
-	int			n;
-
-	pj_offsets_load(projection->id, pair->tenant, &offset, 1);
-	range->after = offset.last;
-	range->max = projection->options.batch_size;
-	n = pj_source_load(pair->tenant, range, 1, projection->event_types,
-					   &loaded);
-	*events = palloc(sizeof(PjEvent *) * Max(n, 1));
-	for (int i = 0; i < n; i++)
-		(*events)[i] = &loaded[i];
-	if (projection->skips)
-		pj_failure_mark_skipped(projection, *events, n);
-	return n;
-}
-
-/* Run the projection's code, and have it rolled back. */
-static bool
-try_events(void *arg)
-{
-	Trial	   *trial = arg;
-
-	pj_kind(trial->work.projection->kind)->apply(&trial->work);
-	return false;
-}
-
-/*
- * Find the results of items lo .. hi - 1, which are of the aggregate just
- * tried.
- */
-static void
-note_results(Trial *trial, int lo, int hi, ErrorData *error)
-{
-	const PjWork *work = &trial->work;
-	int			failed = error ? work->at : work->hi;
-
-	for (int c = lo, i = 0; c < hi; c++)
-	{
-		int64		log_seq = pj_event_log_seq(&trial->claims[c].event);
-
-		while (i < work->hi && pj_event_log_seq(work->events[i]) < log_seq)
-			i++;
-		if (i == work->hi || i > failed ||
-			pj_event_log_seq(work->events[i]) != log_seq)
-			trial->results[c] = UNTESTED;
-		else if (i < failed)
-			trial->results[c] = PASSED;
-		else
-		{
-			trial->results[c] = FAILED;
-			pj_failure_record_shadow(work->projection, work->events[i],
-									 error);
-		}
-	}
-}
-
-/* Try an aggregate's first n events.  On error, work.at may be PJ_UNKNOWN. */
-static ErrorData *
-try_first(Trial *trial, int n)
-{
-	ErrorData  *error = NULL;
-	bool		kept;
-
-	trial->work.hi = n;
-	trial->work.at = 0;
-	pj_deadline_begin(0);
-	pj_forget_cancel();
-	if (n > 0)
-		error = pj_subtransaction(try_events, trial, &kept);
-	pj_failure_name_timeout(error);
-	if (error && !pj_failure_swallowed(error))
-		ReThrowError(error);
-	return error;
-}
-
-/* All n events together fail: find the first that does. */
-static ErrorData *
-find_failing(Trial *trial, int n, ErrorData *error)
-{
-	int			works = 0;		/* so many do not fail */
-	int			fails = n;		/* so many do */
-
-	while (trial->work.at == PJ_UNKNOWN && fails - works > 1)
-	{
-		int			middle = works + (fails - works) / 2;
-		ErrorData  *found = try_first(trial, middle);
-
-		if (found == NULL)
-		{
-			works = middle;
-			trial->work.at = PJ_UNKNOWN;
-			continue;
-		}
-		fails = middle;
-		error = found;
-	}
-	if (trial->work.at == PJ_UNKNOWN)
-		trial->work.at = fails - 1;
-	return error;
-}
-
-/* Try the aggregate of items lo .. hi - 1. */
-static void
-try_aggregate(Trial *trial, PjRange *range, int lo, int hi)
-{
-	ErrorData  *error;
-	PjEvent   **events;
-	int			n = load_events(trial, range, &events);
-
-	trial->work = (PjWork)
-	{
-		.projection = trial->pair->projection,
-			.tenant = TextDatumGetCString(trial->pair->tenant),
-			.events = events,
+	PjClaim    *claims = palloc(sizeof(PjClaim) * own);
+	PjApplyRequest request = {
+		.purpose = PJ_TO_TRY,
+		.pair = attempt->pair,
+		.driver = PJ_BY_QUEUE,
+		.ranges = &range,
+		.nranges = 1,
+		.claims = claims,
+		.nclaims = own,
 	};
-	error = try_first(trial, n);
-	if (error)
-		error = find_failing(trial, n, error);
-	trial->work.hi = n;
-	note_results(trial, lo, hi, error);
+	PjApplyResult result;
+
+	for (int i = 0; i < own; i++)
+	{
+		claims[i] = attempt->claims[first + i];
+		claims[i].range = 0;
+	}
+	pj_apply(&request, &result);
+	if (result.busy || result.conflict)
+		attempt->busy = true;
+	for (int i = 0; i < own; i++)
+		attempt->results[first + i] = result.busy || result.conflict ?
+			NOT_NOW : result.verdicts[i];
 }
 
 /* Try aggregate after aggregate, each in memory of its own. */
 static void
-try_all(Trial *trial)
+try_all(Attempt *attempt)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "projector trial",
+												  "projector shadow",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = CurrentMemoryContext;
 	PjRange    *ranges;
-	int			nranges = pj_outbox_ranges(trial->claims, trial->nclaims,
+	int			nranges = pj_outbox_ranges(attempt->claims, attempt->nclaims,
 										   &ranges);
-	int			lo = 0;
+	int			first = 0;
 
 	for (int r = 0; r < nranges; r++)
 	{
-		int			hi = lo;
-
-		while (hi < trial->nclaims && trial->claims[hi].range == r)
-			hi++;
 		MemoryContextSwitchTo(context);
-		try_aggregate(trial, &ranges[r], lo, hi);
+		try_aggregate(attempt, first, ranges[r].own, ranges[r]);
 		MemoryContextSwitchTo(caller);
 		MemoryContextReset(context);
-		lo = hi;
+		first += ranges[r].own;
 	}
 	MemoryContextDelete(context);
 }
 
-static void
-save_results(const Trial *trial)
+/* Keep the results with the items.  Returns how many have one. */
+static int
+save_results(const Attempt *attempt)
 {
-	PjClaim    *alike = palloc(sizeof(PjClaim) * trial->nclaims);
+	PjClaim    *alike = palloc(sizeof(PjClaim) * attempt->nclaims);
+	int			saved = 0;
 
-	for (Result result = PASSED; result <= UNTESTED; result++)
+	for (int result = PJ_WOULD_PASS; result <= PJ_UNTESTED; result++)
 	{
 		int			n = 0;
 
-		for (int c = 0; c < trial->nclaims; c++)
-			if (trial->results[c] == result)
-				alike[n++] = trial->claims[c];
+		for (int c = 0; c < attempt->nclaims; c++)
+			if (attempt->results[c] == result)
+				alike[n++] = attempt->claims[c];
 		if (n > 0)
 			pj_outbox_try(alike, n, result_names[result]);
+		saved += n;
 	}
+	return saved;
 }
 
 /*
- * Try the next items of a pair.  The caller has its driver lock.  Returns
- * whether there were any.  "announce" says that one of them may have ended the
- * worker or the server: then they are not tried.
+ * Try those of a pair's next items that have not been tried; what has failed is
+ * known.  Returns whether there were any.  "announce" says that one of them may
+ * have ended the worker or the server: then they are not tried.  *busy becomes
+ * true if some have to wait.
  */
 bool
-pj_shadow(PjPair *pair, int limit, int64 upto, bool announce)
+pj_shadow(PjPair *pair, int limit, int64 upto, bool announce, bool *busy)
 {
-	Trial		trial = {.pair = pair};
+	Attempt		attempt = {.pair = pair};
 
-	claim_untried(&trial, limit, upto);
-	if (trial.nclaims == 0)
+	Assert(pj_driver_is_locked(pair->projection->id, pair->tenant));
+	attempt.nclaims = pj_outbox_claim_pending(pair->projection->id,
+											 pair->tenant, limit, upto,
+											 &attempt.claims);
+	if (attempt.nclaims == 0)
 		return false;
+	attempt.results = palloc(sizeof(int) * attempt.nclaims);
 	if (announce)
-		for (int c = 0; c < trial.nclaims; c++)
-			trial.results[c] = UNTESTED;
+		for (int c = 0; c < attempt.nclaims; c++)
+			attempt.results[c] = PJ_UNTESTED;
 	else
-		try_all(&trial);
-	save_results(&trial);
-	return true;
+		try_all(&attempt);
+	*busy = *busy || attempt.busy;
+	return save_results(&attempt) > 0;
 }

@@ -9,6 +9,7 @@
 
 #include "state/cursor.h"
 
-extern bool pj_shadow(PjPair *pair, int limit, int64 upto, bool announce);
+extern bool pj_shadow(PjPair *pair, int limit, int64 upto, bool announce,
+					  bool *busy);
 
 #endif							/* PJ_SHADOW_H */

@@ -12,12 +12,13 @@
 
 #include "ipc/shared.h"
 
-/* The entry of this database.  The caller has the lock. */
+/* The entry of this database. */
 static PublishedTail *
 find_tail(Oid relid)
 {
 	static int	last = 0;		/* where it was the last time */
 
+	Assert(!SpinLockFree(&pj_area->tails_lock));
 	for (int n = 0; n < pj_area->ntails; n++)
 	{
 		int			i = (last + n) % pj_area->ntails;
@@ -40,6 +41,7 @@ new_tail(Oid relid)
 {
 	PublishedTail *tail;
 
+	Assert(!SpinLockFree(&pj_area->tails_lock));
 	if (pj_area->ntails < MAX_TAILS)
 		tail = &pj_area->tails[pj_area->ntails++];
 	else

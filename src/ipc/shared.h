@@ -1,6 +1,6 @@
 /*
  * shared.h
- *	  What is in shared memory, for shmem.c, slot.c and published.c alone.
+ *	  What is in shared memory, for the files of this folder alone.
  *
  * The control structure is small enough to be allocated by whichever process
  * first needs it.  The rest depends on max_worker_processes, and follows it in
@@ -31,9 +31,23 @@
 /* Databases whose settled tail is known. */
 #define MAX_TAILS		1024
 
+/* Room for the name of a worker's tenant; longer ones are cut. */
+#define MAX_TENANT		1024
+
+/* What a worker does now.  It alone writes this, under the spinlock. */
+typedef struct SlotActivity
+{
+	slock_t		lock;
+	PjActivity	activity;
+	int32		projection_id;	/* 0 if it works on none */
+	TimestampTz since;
+	int			tenant_length;
+	char		tenant[MAX_TENANT];
+} SlotActivity;
+
 /*
  * One apply worker.  The control structure's lock protects every field but the
- * last: shared to read, exclusive to change.
+ * last two: shared to read, exclusive to change.
  */
 typedef struct WorkerSlot
 {
@@ -45,6 +59,7 @@ typedef struct WorkerSlot
 	PGPROC	   *proc;			/* NULL until the worker has attached */
 	TimestampTz reserved_at;	/* one that never attaches is given up */
 	pg_atomic_uint32 wakeups;	/* how often it was told of work, by anybody */
+	SlotActivity doing;
 } WorkerSlot;
 
 /* A database that should have a worker, for which there is no room. */
@@ -103,5 +118,15 @@ extern int	pj_nslots;			/* 0 if there is no area */
 
 extern void pj_lock_shared(LWLockMode mode);
 extern void pj_unlock_shared(void);
+
+/* For functions that are called with the control structure's lock. */
+#define pj_assert_shared_locked() \
+	Assert(LWLockHeldByMe(&pj_control->lock))
+
+/* slot.c and database.c: for callers that have the lock */
+extern int	pj_slots_taken(Oid dboid, bool *serving);
+extern bool pj_database_is_stopped(Oid dboid);
+extern void pj_waiting_add(Oid dboid);
+extern void pj_waiting_remove(Oid dboid);
 
 #endif							/* PJ_SHARED_H */

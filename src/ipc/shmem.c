@@ -8,7 +8,8 @@
  * area could not be had then, it is not tried again until the next transaction:
  * an error after a commit would end the server.
  *
- * No other lock is taken, and nothing is started, while the lock is held.
+ * While the lock is held nothing is started, and no other lock is taken but
+ * the spinlock of a slot.
  */
 #include "base/compat.h"
 
@@ -40,7 +41,10 @@ init_area(SharedArea *area)
 	memset(area, 0, area_size());
 	SpinLockInit(&area->tails_lock);
 	for (int i = 0; i < max_worker_processes; i++)
+	{
 		pg_atomic_init_u32(&area->slots[i].wakeups, 0);
+		SpinLockInit(&area->slots[i].doing.lock);
+	}
 }
 
 static void
@@ -122,8 +126,9 @@ pj_unlock_shared(void)
 /* ---- hints ---- */
 
 /*
- * Tell workers which tenants have new events (see active_tenants.c).  The transaction
- * has ended, and before it did the caller has called pj_shmem_attach().
+ * Tell workers which tenants have new events (see active_tenants.c).  The
+ * transaction has ended, and before it did the caller has called
+ * pj_shmem_attach().
  */
 void
 pj_hints_add(Oid dboid, const uint64 *hints, int n)

@@ -18,6 +18,26 @@ extern void pj_shmem_init(void);
 extern void pj_hints_add(Oid dboid, const uint64 *hints, int n);
 extern int	pj_hints_read(uint64 *next, uint64 *hints);
 
+/* What a worker does now. */
+typedef enum PjActivity
+{
+	PJ_IDLE_WORKER,
+	PJ_LOOKING,					/* for work */
+	PJ_APPLYING,				/* a batch of a pair */
+	PJ_IN_RUN,					/* a batch of a pair's run */
+	PJ_AT_CHORES
+} PjActivity;
+
+typedef struct PjWorkerActivity
+{
+	int			slot;
+	int			pid;
+	PjActivity	activity;
+	int32		projection_id;	/* of the pair, or 0 */
+	char	   *tenant;			/* of the pair, cut if it is very long */
+	TimestampTz since;
+} PjWorkerActivity;
+
 /* slot.c */
 extern int	pj_slot_reserve(Oid dboid, int limit, uint32 *generation);
 extern void pj_slot_release(int slot, uint32 generation);
@@ -33,15 +53,20 @@ extern bool pj_slot_is_other(int slot);
 extern bool pj_is_worker(void);
 extern int	pj_slot_mine(void);
 
+extern bool pj_wake_workers(Oid dboid);
+extern uint32 pj_slot_wakeups(void);
+extern int	pj_end_workers(Oid dboid);
+extern void pj_activity_set(PjActivity activity, int32 projection_id,
+							Datum tenant);
+extern int	pj_activities(PjWorkerActivity **workers);
+
+/* database.c */
 extern void pj_slot_wait(Oid dboid);
 extern void pj_slot_wait_no_more(Oid dboid);
 extern int	pj_slot_waiting(Oid but, Oid *longest, TimestampTz *since,
 							bool *urgent);
 extern TimestampTz pj_slot_waits_since(Oid dboid);
 
-extern bool pj_wake_workers(Oid dboid);
-extern uint32 pj_slot_wakeups(void);
-extern int	pj_end_workers(Oid dboid);
 extern bool pj_forbid_workers(Oid dboid);
 extern void pj_allow_workers(Oid dboid);
 extern int	pj_forbidden(Oid **dboids);

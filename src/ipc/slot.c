@@ -1,21 +1,21 @@
 /*
  * slot.c
- *	  Which worker processes there are, who waits for one, and how to wake and
- *	  stop them.
+ *	  Which worker processes there are, what they do, and how to wake and stop
+ *	  them.
  *
  * A slot is reserved by whoever starts a worker, and attached by the worker
  * itself.  The generation tells a worker that comes late that its slot has
  * been given up and taken by another.  There are as many slots as the server
  * may have worker processes, so what is scarce is processes.
  *
- * If there are more databases than that they take turns.  One that should have
- * a worker, and has none because there is no room, is noted as waiting; a
- * worker elsewhere that has nothing to do then leaves (pj_slot_give_up()).
+ * What a worker does now is in its slot too, for views to show.  The worker
+ * alone writes it, often, so it has a spinlock of its own.
  */
 #include "base/compat.h"
 
 #include <signal.h>
 
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
@@ -27,27 +27,19 @@
 
 static int	my_slot = -1;
 static uint32 my_generation;
+static bool given_up = false;	/* the slot may be another's by now */
 
 /* ---- slots ---- */
 
-/* Is the slot a worker's, present or to come?  The caller has the lock. */
+/* Is the slot a worker's, present or to come? */
 static bool
 is_taken(const WorkerSlot *slot)
 {
+	pj_assert_shared_locked();
 	return slot->in_use &&
 		(slot->proc != NULL ||
 		 !TimestampDifferenceExceeds(slot->reserved_at, GetCurrentTimestamp(),
 									 ATTACH_TIMEOUT_MS));
-}
-
-/* Shall no worker run in a database?  The caller has the lock. */
-static bool
-is_stopped(Oid dboid)
-{
-	for (int i = 0; pj_area && i < pj_area->nstopped; i++)
-		if (pj_area->stopped[i] == dboid)
-			return true;
-	return false;
 }
 
 static WorkerSlot *
@@ -59,8 +51,9 @@ free_slot(void)
 	return NULL;
 }
 
-static int
-count_taken(Oid dboid, bool *serving)
+/* How many slots of a database are taken, and whether one is served. */
+int
+pj_slots_taken(Oid dboid, bool *serving)
 {
 	int			n = 0;
 
@@ -78,6 +71,22 @@ count_taken(Oid dboid, bool *serving)
 }
 
 static void
+write_activity(SlotActivity *doing, PjActivity activity, int32 projection_id,
+			   const char *tenant, int length)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	SpinLockAcquire(&doing->lock);
+	doing->activity = activity;
+	doing->projection_id = projection_id;
+	doing->since = now;
+	doing->tenant_length = length;
+	if (length > 0)
+		memcpy(doing->tenant, tenant, length);
+	SpinLockRelease(&doing->lock);
+}
+
+static void
 take_slot(WorkerSlot *slot, Oid dboid)
 {
 	slot->in_use = true;
@@ -86,107 +95,7 @@ take_slot(WorkerSlot *slot, Oid dboid)
 	slot->proc = NULL;
 	slot->reserved_at = GetCurrentTimestamp();
 	slot->generation++;
-}
-
-/* ---- who waits ---- */
-
-static WaitingDatabase *
-find_waiting(Oid dboid)
-{
-	for (int i = 0; pj_area && i < pj_area->nwaiting; i++)
-		if (pj_area->waiting[i].dboid == dboid)
-			return &pj_area->waiting[i];
-	return NULL;
-}
-
-/*
- * Note that a database waits, if it has no worker and may have one.  Those that
- * are too many to be noted wait all the same.  The caller has the lock.
- */
-static void
-add_waiting(Oid dboid)
-{
-	bool		serving;
-
-	if (pj_area == NULL || find_waiting(dboid) != NULL ||
-		pj_area->nwaiting == MAX_WAITING || is_stopped(dboid) ||
-		count_taken(dboid, &serving) > 0)
-		return;
-	pj_area->waiting[pj_area->nwaiting++] = (WaitingDatabase)
-	{
-		.dboid = dboid,.since = GetCurrentTimestamp()
-	};
-}
-
-static void
-remove_waiting(Oid dboid)
-{
-	WaitingDatabase *waiting = find_waiting(dboid);
-
-	if (waiting != NULL)
-		*waiting = pj_area->waiting[--pj_area->nwaiting];
-}
-
-/* A database should have a worker, and there is no room for it. */
-void
-pj_slot_wait(Oid dboid)
-{
-	pj_lock_shared(LW_EXCLUSIVE);
-	add_waiting(dboid);
-	pj_unlock_shared();
-}
-
-/* It does not wait any more; it may be gone. */
-void
-pj_slot_wait_no_more(Oid dboid)
-{
-	pj_lock_shared(LW_EXCLUSIVE);
-	remove_waiting(dboid);
-	pj_unlock_shared();
-}
-
-/*
- * How many databases wait for a worker, not counting the one given; which for
- * how long, and whether events wait in one of them.
- */
-int
-pj_slot_waiting(Oid but, Oid *longest, TimestampTz *since, bool *urgent)
-{
-	int			n = 0;
-
-	*longest = InvalidOid;
-	*since = 0;
-	*urgent = false;
-	pj_lock_shared(LW_SHARED);
-	for (int i = 0; pj_area && i < pj_area->nwaiting; i++)
-	{
-		const WaitingDatabase *waiting = &pj_area->waiting[i];
-
-		if (waiting->dboid == but)
-			continue;
-		n++;
-		*urgent = *urgent || waiting->urgent;
-		if (*since != 0 && *since <= waiting->since)
-			continue;
-		*longest = waiting->dboid;
-		*since = waiting->since;
-	}
-	pj_unlock_shared();
-	return n;
-}
-
-/* Since when a database waits for a worker; 0 if it does not. */
-TimestampTz
-pj_slot_waits_since(Oid dboid)
-{
-	WaitingDatabase *waiting;
-	TimestampTz since;
-
-	pj_lock_shared(LW_SHARED);
-	waiting = find_waiting(dboid);
-	since = waiting ? waiting->since : 0;
-	pj_unlock_shared();
-	return since;
+	write_activity(&slot->doing, PJ_IDLE_WORKER, 0, NULL, 0);
 }
 
 /* ---- a worker's own slot ---- */
@@ -202,11 +111,12 @@ pj_slot_reserve(Oid dboid, int limit, uint32 *generation)
 	bool		serving;
 
 	pj_lock_shared(LW_EXCLUSIVE);
-	if (!is_stopped(dboid) && count_taken(dboid, &serving) < limit)
+	if (!pj_database_is_stopped(dboid) &&
+		pj_slots_taken(dboid, &serving) < limit)
 	{
 		slot = free_slot();
 		if (slot == NULL)
-			add_waiting(dboid);
+			pj_waiting_add(dboid);
 	}
 	if (slot != NULL)
 	{
@@ -250,7 +160,7 @@ pj_slot_attach(int slot, uint32 generation)
 	if (mine)
 	{
 		pj_area->slots[slot].proc = MyProc;
-		remove_waiting(pj_area->slots[slot].dboid);
+		pj_waiting_remove(pj_area->slots[slot].dboid);
 	}
 	pj_unlock_shared();
 	if (mine)
@@ -264,11 +174,12 @@ pj_slot_attach(int slot, uint32 generation)
 
 /*
  * Is this worker's slot its own?  It is not if the worker has given it up and
- * another has taken it.  The caller has the lock.
+ * another has taken it.
  */
 static bool
 is_mine(void)
 {
+	pj_assert_shared_locked();
 	return pj_area->slots[my_slot].generation == my_generation;
 }
 
@@ -309,6 +220,7 @@ pj_slot_give_up(uint32 wakeups)
 	if (idle)
 		slot->in_use = false;
 	pj_unlock_shared();
+	given_up = idle;
 	return idle;
 }
 
@@ -322,13 +234,14 @@ pj_slot_take_back(void)
 
 	pj_lock_shared(LW_EXCLUSIVE);
 	mine = !slot->in_use && is_mine() &&
-		count_taken(MyDatabaseId, &serving) == 0;
+		pj_slots_taken(MyDatabaseId, &serving) == 0;
 	if (mine)
 	{
 		slot->in_use = true;
-		remove_waiting(MyDatabaseId);
+		pj_waiting_remove(MyDatabaseId);
 	}
 	pj_unlock_shared();
+	given_up = !mine;
 	return mine;
 }
 
@@ -364,7 +277,7 @@ pj_slot_surplus(int limit)
 	bool		unwanted;
 
 	pj_lock_shared(LW_SHARED);
-	unwanted = is_stopped(MyDatabaseId) || !is_mine() ||
+	unwanted = pj_database_is_stopped(MyDatabaseId) || !is_mine() ||
 		!pj_area->slots[my_slot].in_use;
 	for (int i = 0; i < my_slot; i++)
 		before += is_taken(&pj_area->slots[i]) &&
@@ -380,7 +293,7 @@ pj_slot_count(Oid dboid, bool *serving)
 	int			n;
 
 	pj_lock_shared(LW_SHARED);
-	n = count_taken(dboid, serving);
+	n = pj_slots_taken(dboid, serving);
 	pj_unlock_shared();
 	return n;
 }
@@ -412,6 +325,67 @@ pj_slot_mine(void)
 	return my_slot;
 }
 
+/* ---- what workers do ---- */
+
+/*
+ * Say what this worker does now.  projection_id and tenant are 0 if it works on
+ * no pair.
+ */
+void
+pj_activity_set(PjActivity activity, int32 projection_id, Datum tenant)
+{
+	text	   *name = tenant ? DatumGetTextPP(tenant) : NULL;
+	int			length = name ? VARSIZE_ANY_EXHDR(name) : 0;
+
+	if (my_slot < 0 || given_up)
+		return;
+	if (length > MAX_TENANT)
+		length = pg_mbcliplen(VARDATA_ANY(name), length, MAX_TENANT);
+	write_activity(&pj_area->slots[my_slot].doing, activity, projection_id,
+				   name ? VARDATA_ANY(name) : NULL, length);
+}
+
+static void
+read_activity(WorkerSlot *slot, PjWorkerActivity *worker)
+{
+	SlotActivity *doing = &slot->doing;
+	int			length;
+
+	worker->slot = slot - pj_area->slots;
+	worker->pid = slot->proc->pid;
+	SpinLockAcquire(&doing->lock);
+	worker->activity = doing->activity;
+	worker->projection_id = doing->projection_id;
+	worker->since = doing->since;
+	length = doing->tenant_length;
+	memcpy(worker->tenant, doing->tenant, length);
+	SpinLockRelease(&doing->lock);
+	worker->tenant[length] = '\0';
+}
+
+/* What the workers of this database do now.  Returns how many there are. */
+int
+pj_activities(PjWorkerActivity **workers)
+{
+	int			n = 0;
+
+	pj_shmem_attach();
+	*workers = palloc(sizeof(PjWorkerActivity) * Max(pj_nslots, 1));
+	for (int i = 0; i < pj_nslots; i++)
+		(*workers)[i].tenant = palloc(MAX_TENANT + 1);
+	pj_lock_shared(LW_SHARED);
+	for (int i = 0; i < pj_nslots; i++)
+	{
+		WorkerSlot *slot = &pj_area->slots[i];
+
+		if (slot->in_use && slot->proc != NULL &&
+			slot->dboid == MyDatabaseId)
+			read_activity(slot, &(*workers)[n++]);
+	}
+	pj_unlock_shared();
+	return n;
+}
+
 /* ---- waking and stopping workers ---- */
 
 /*
@@ -435,7 +409,7 @@ pj_wake_workers(Oid dboid)
 		if (slot->proc != NULL)
 			SetLatch(&slot->proc->procLatch);
 	}
-	found = found || is_stopped(dboid);
+	found = found || pj_database_is_stopped(dboid);
 	pj_unlock_shared();
 	return found;
 }
@@ -468,134 +442,4 @@ pj_end_workers(Oid dboid)
 	}
 	pj_unlock_shared();
 	return n;
-}
-
-/*
- * Note that no workers shall run in a database.  Returns false if that was
- * known; raises an error if there is no room for another note.
- */
-bool
-pj_forbid_workers(Oid dboid)
-{
-	bool		known;
-	bool		full;
-
-	pj_lock_shared(LW_EXCLUSIVE);
-	known = is_stopped(dboid);
-	full = pj_area == NULL || pj_area->nstopped == MAX_STOPPED;
-	if (!known && !full)
-		pj_area->stopped[pj_area->nstopped++] = dboid;
-	remove_waiting(dboid);
-	pj_unlock_shared();
-	if (!known && full)
-		ereport(ERROR,
-				errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				errmsg("workers are stopped in too many databases"),
-				errhint("Start them elsewhere with projector_worker_start, or set projector.enabled to off for this database."));
-	return !known;
-}
-
-/* Take that note back. */
-void
-pj_allow_workers(Oid dboid)
-{
-	pj_lock_shared(LW_EXCLUSIVE);
-	for (int i = 0; pj_area && i < pj_area->nstopped; i++)
-		if (pj_area->stopped[i] == dboid)
-			pj_area->stopped[i--] = pj_area->stopped[--pj_area->nstopped];
-	pj_unlock_shared();
-}
-
-/* The databases in which no workers shall run. */
-int
-pj_forbidden(Oid **dboids)
-{
-	int			n;
-
-	*dboids = palloc(sizeof(Oid) * MAX_STOPPED);
-	pj_lock_shared(LW_SHARED);
-	n = pj_area ? pj_area->nstopped : 0;
-	for (int i = 0; i < n; i++)
-		(*dboids)[i] = pj_area->stopped[i];
-	pj_unlock_shared();
-	return n;
-}
-
-/* ---- the launcher ---- */
-
-static void
-detach_launcher(int code, Datum arg)
-{
-	pj_lock_shared(LW_EXCLUSIVE);
-	if (pj_control->launcher == MyProc)
-		pj_control->launcher = NULL;
-	pj_unlock_shared();
-}
-
-/* This process is the launcher. */
-void
-pj_launcher_attach(void)
-{
-	pj_lock_shared(LW_EXCLUSIVE);
-	pj_control->launcher = MyProc;
-	pj_unlock_shared();
-	before_shmem_exit(detach_launcher, (Datum) 0);
-}
-
-bool
-pj_launcher_runs(void)
-{
-	bool		runs;
-
-	pj_lock_shared(LW_SHARED);
-	runs = pj_control->launcher != NULL;
-	pj_unlock_shared();
-	return runs;
-}
-
-/* Tell the launcher that something happened, perhaps to one database. */
-void
-pj_wake_launcher(Oid dboid)
-{
-	WaitingDatabase *waiting;
-
-	pj_lock_shared(LW_EXCLUSIVE);
-	waiting = OidIsValid(dboid) ? find_waiting(dboid) : NULL;
-	if (waiting != NULL && waiting->urgent)
-	{
-		pj_unlock_shared();		/* it knows that events wait there */
-		return;
-	}
-	if (OidIsValid(dboid))
-	{
-		if (waiting != NULL)
-			waiting->urgent = true;
-		if (pj_control->nchanged < MAX_CHANGED)
-			pj_control->changed[pj_control->nchanged++] = dboid;
-		else
-			pj_control->changed_more = true;
-	}
-	if (pj_control->launcher != NULL)
-		SetLatch(&pj_control->launcher->procLatch);
-	pj_unlock_shared();
-}
-
-/*
- * For the launcher: the next database it was told of; InvalidOid if there were
- * too many to tell.
- */
-bool
-pj_launcher_next_hint(Oid *dboid)
-{
-	bool		found;
-
-	pj_lock_shared(LW_EXCLUSIVE);
-	found = pj_control->nchanged > 0 || pj_control->changed_more;
-	*dboid = InvalidOid;
-	if (pj_control->nchanged > 0)
-		*dboid = pj_control->changed[--pj_control->nchanged];
-	else
-		pj_control->changed_more = false;
-	pj_unlock_shared();
-	return found;
 }

@@ -2,9 +2,9 @@
  * waiters.c
  *	  Sessions that wait for events to be applied, and how they are told.
  *
- * Whoever changes what a pair (projection, tenant) has applied says so in his
- * transaction; when that has committed, and others see it, those who wait for
- * the pair are woken, and look.  A waiter joins the others before it looks, and
+ * A transaction that changes what a pair (projection, tenant) has applied says
+ * so; when it has committed, and others see it, those who wait for the pair are
+ * woken, and look.  A waiter joins the others before it looks, and
  * sleeps after that: what is committed before the look is seen by it, and what
  * is committed later wakes the sleeper.  So no wake-up is lost.
  *
@@ -72,7 +72,7 @@ pj_waiters_tell(int32 projection_id, Datum tenant)
 	to_tell |= (uint32) 1 << bucket_of(projection_id, tenant);
 }
 
-/* Likewise, whomever they wait for. */
+/* Wake all who wait, whatever they wait for, once it has committed. */
 void
 pj_waiters_tell_all(void)
 {

@@ -79,7 +79,7 @@ pj_hint_at_commit(Datum tenant)
 		tenants[ntenants++] = hash;
 }
 
-/* Likewise, but whose they are is not known. */
+/* The same, if it is not known whose events they are. */
 void
 pj_hint_all_at_commit(void)
 {

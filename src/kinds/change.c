@@ -90,17 +90,24 @@ static bool
 read_code_change(PjDefinition *definition, const char *name,
 				 JsonbValue *value)
 {
-	if (strcmp(name, definition->kind->name) != 0)
+	if (strcmp(name, pj_kind_names[definition->kind->id]) != 0)
 		return false;
-	if (definition->kind == &pj_kind_handler)
-		definition->handler = json_string(value, name);
-	else if (definition->kind == &pj_kind_fold)
-		definition->fold = json_string(value, name);
-	else if (definition->kind == &pj_kind_statement)
-		definition->statement = json_string(value, name);
-	else
-		definition->fold_columns = merged_object(definition->fold_columns, value,
-										  name);
+	switch (definition->kind->id)
+	{
+		case PJ_KIND_HANDLER:
+			definition->handler = json_string(value, name);
+			break;
+		case PJ_KIND_FOLD:
+			definition->fold = json_string(value, name);
+			break;
+		case PJ_KIND_FOLD_COLUMNS:
+			definition->fold_columns = merged_object(definition->fold_columns,
+													 value, name);
+			break;
+		case PJ_KIND_STATEMENT:
+			definition->statement = json_string(value, name);
+			break;
+	}
 	return true;
 }
 
@@ -134,7 +141,7 @@ read_change(PjDefinition *definition, const char *name, JsonbValue *value)
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("\"%s\" of a projection cannot be changed", name),
 				errhint("What can be changed is \"%s\", \"targets\", \"event_types\", \"options\", \"settings\", \"owner\" and \"name\".",
-						definition->kind->name));
+						pj_kind_names[definition->kind->id]));
 }
 
 /*

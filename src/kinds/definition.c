@@ -81,7 +81,7 @@ check_event_types(PjDefinition *definition)
 static bool
 is_fold(const PjDefinition *definition)
 {
-	return pj_is_fold(definition->kind->name);
+	return pj_is_fold(definition->kind->id);
 }
 
 /* What the i'th target is needed for. */
@@ -93,7 +93,7 @@ target_need(const PjDefinition *definition, const PjOptions *options, int i)
 	if (is_fold(definition))
 		return pj_key_is_aggregate(definition->key) ? PJ_NEEDS_FOLD :
 			PJ_NEEDS_LOG_FOLD;
-	return strcmp(options->checkpoint, "check") == 0 ? PJ_NEEDS_CHECKPOINT :
+	return options->checkpoint == PJ_CHECKPOINT_CHECK ? PJ_NEEDS_CHECKPOINT :
 		PJ_NEEDS_NOTHING;
 }
 
@@ -244,7 +244,6 @@ check_targets(PjDefinition *definition, const PjOptions *options, Oid owner)
 static void
 check_ordering(PjDefinition *definition)
 {
-	static const char *const orderings[] = {"aggregate", "log", NULL};
 	bool		other_key = !pj_key_is_aggregate(definition->key);
 
 	if (other_key && !is_fold(definition))
@@ -252,11 +251,10 @@ check_ordering(PjDefinition *definition)
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("key can be chosen for folds only"),
 				errhint("Handlers and statements find their rows themselves: leave key out."));
-	if (definition->ordering == NULL)
-		definition->ordering = other_key ? "log" : "aggregate";
-	definition->ordering = pj_choose(definition->ordering, orderings,
-									 "ordering");
-	if (other_key && strcmp(definition->ordering, "log") != 0)
+	if (definition->ordering == PJ_ORDERING_UNSET)
+		definition->ordering = other_key ? PJ_ORDERING_LOG :
+			PJ_ORDERING_AGGREGATE;
+	if (other_key && definition->ordering != PJ_ORDERING_LOG)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("a fold whose key is not aggregate_id needs ordering \"log\""),
@@ -266,9 +264,9 @@ check_ordering(PjDefinition *definition)
 
 /* Can a projection be applied in this way? */
 void
-pj_definition_check_mode(const char *name, PjMode mode, const char *ordering)
+pj_definition_check_mode(const char *name, PjMode mode, PjOrdering ordering)
 {
-	bool		by_log = strcmp(ordering, "log") == 0;
+	bool		by_log = ordering == PJ_ORDERING_LOG;
 
 	if (by_log && (mode == PJ_INLINE || mode == PJ_STRICT))
 		ereport(ERROR,
@@ -290,22 +288,24 @@ pj_definition_check_mode(const char *name, PjMode mode, const char *ordering)
 static void
 check_on_error(const PjDefinition *definition, const PjOptions *options)
 {
-	bool		by_log = strcmp(definition->ordering, "log") == 0;
-	const char *wrong = by_log ? "hold" : "stop";
+	bool		by_log = definition->ordering == PJ_ORDERING_LOG;
+	PjErrorChoice wrong = by_log ? PJ_ON_ERROR_HOLD : PJ_ON_ERROR_STOP;
+	PjErrorChoice right = by_log ? PJ_ON_ERROR_STOP : PJ_ON_ERROR_HOLD;
 	JsonbValue	value;
 
 	if (!pj_json_member(definition->options, "on_error", &value) ||
-		strcmp(options->on_error, wrong) != 0)
+		options->on_error != wrong)
 		return;
 	ereport(ERROR,
 			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			errmsg("option \"on_error\" cannot be \"%s\" with ordering \"%s\"",
-				   wrong, definition->ordering),
+				   pj_on_error_names[wrong],
+				   pj_ordering_names[definition->ordering]),
 			by_log ?
 			errdetail("Holding back one aggregate would let events of others overtake it.") :
 			errdetail("A failed event keeps nothing back but its own aggregate."),
 			errhint("Possible values are \"%s\" and \"skip\".",
-					by_log ? "stop" : "hold"));
+					pj_on_error_names[right]));
 }
 
 /* What a rebuild may do depends on the ordering too. */
@@ -313,8 +313,8 @@ static void
 check_on_rebuild_error(const PjDefinition *definition,
 					   const PjOptions *options)
 {
-	if (strcmp(definition->ordering, "log") == 0 &&
-		strcmp(options->on_rebuild_error, "hold") == 0)
+	if (definition->ordering == PJ_ORDERING_LOG &&
+		options->on_rebuild_error == PJ_ON_REBUILD_ERROR_HOLD)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("option \"on_rebuild_error\" cannot be \"hold\" with ordering \"log\""),
@@ -411,7 +411,8 @@ pj_definition_hash(const PjDefinition *definition)
 	if (source == NULL)
 		return NULL;
 	initStringInfo(&str);
-	appendStringInfo(&str, "%s\n%s", definition->kind->name, source);
+	appendStringInfo(&str, "%s\n%s", pj_kind_names[definition->kind->id],
+					 source);
 	if (definition->target_changes > 0)
 		appendStringInfo(&str, "\ntargets %d", definition->target_changes);
 	if (definition->event_types)
@@ -490,7 +491,7 @@ pj_definition_of(const PjProjection *projection)
 /*
  * Check again that a target of a registered projection can be that.  Who owns
  * it is not asked: it may be on its way to another owner, with the projection
- * to follow.  The caller has locked the table.
+ * to follow.  The table is locked, which table_open() asserts.
  */
 void
 pj_definition_recheck_target(const PjProjection *projection, int target)

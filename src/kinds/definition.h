@@ -12,7 +12,7 @@
 extern void pj_definition_check(PjDefinition *definition, Oid owner);
 extern void pj_definition_check_name(const char *name);
 extern void pj_definition_check_mode(const char *name, PjMode mode,
-									 const char *ordering);
+									 PjOrdering ordering);
 extern void pj_definition_recheck_target(const PjProjection *projection,
 										 int target);
 extern void pj_definition_recheck_code(const PjProjection *projection);

@@ -4,19 +4,17 @@
  *	  far as "s" and the event as "e", and "key", over the event's columns.
  *
  * They are much like those of generated columns: of this row and this event
- * alone, without subqueries, aggregates or sets.  Then they are compiled by the executor, so that applying an event
- * needs no call of a function and no query.
+ * alone (expr_purity.c), without subqueries, aggregates or sets.  They are
+ * compiled by the executor, so that applying an event needs no call of a
+ * function and no query.
  *
  * The caller has become the projection's owner, with its search_path.
  */
 #include "base/compat.h"
 
-#include <ctype.h>
-
 #include "access/genam.h"
 #include "access/relation.h"
 #include "access/transam.h"
-#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
@@ -30,10 +28,10 @@
 #include "rewrite/rewriteHandler.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/regproc.h"
 #include "utils/reltrigger.h"
 #include "utils/typcache.h"
 
+#include "kinds/expr_purity.h"
 #include "kinds/fold_expr.h"
 #include "registry/target.h"
 
@@ -137,156 +135,6 @@ place_vars(Node *node, void *arg)
 	return expression_tree_mutator(node, place_vars, arg);
 }
 
-/*
- * Does a built-in function ask for the time, the user, or anything else of the
- * session?  It is stable within a statement, but not from one rebuild to the
- * next.  (Those that go by settings alone are fine: settings are fixed.)
- */
-static bool
-asks_session(Oid function)
-{
-	static const char *const names[] = {"current_setting", "current_schemas",
-	"pg_has_role", "row_security_active"};
-	const char *name = get_func_name(function);
-	size_t		length = strlen(name);
-
-	if (func_volatile(function) == PROVOLATILE_IMMUTABLE)
-		return false;
-	if (get_func_nargs(function) == 0)
-		return true;
-	for (int i = 0; i < lengthof(names); i++)
-		if (strcmp(name, names[i]) == 0)
-			return true;
-
-	/* has_table_privilege() and so on; age() up to today */
-	return (strncmp(name, "has_", 4) == 0 && length > 10 &&
-			strcmp(name + length - 10, "_privilege") == 0) ||
-		(strcmp(name, "age") == 0 && get_func_nargs(function) == 1);
-}
-
-/* Nobody but its author knows what a function depends on. */
-static void
-check_immutable(Oid function, const char *what)
-{
-	if (func_volatile(function) != PROVOLATILE_IMMUTABLE)
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-				errmsg("expression for %s calls function %s, which is not IMMUTABLE",
-					   what, format_procedure(function)),
-				errdetail("The same events must always give the same rows."),
-				errhint("Declare the function IMMUTABLE if its result depends on its arguments alone."));
-}
-
-static bool
-is_unfit_function(Oid function, void *arg)
-{
-	if (function < FirstNormalObjectId)
-		return func_volatile(function) == PROVOLATILE_VOLATILE ||
-			asks_session(function);
-	check_immutable(function, arg);
-	return false;
-}
-
-/* Does an expression depend on more than what it is given? */
-static bool
-is_unfit(Node *node, void *arg)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, SQLValueFunction) || IsA(node, NextValueExpr) ||
-		check_functions_in_node(node, is_unfit_function, arg))
-		return true;
-	return expression_tree_walker(node, is_unfit, arg);
-}
-
-/* Does a text mean the present time, to a type of dates or times? */
-static bool
-is_word_for_now(const char *str, size_t length)
-{
-	static const char *const words[] = {"now", "today", "tomorrow",
-	"yesterday"};
-
-	for (size_t i = 0; i < length; i++)
-		for (int w = 0; w < lengthof(words); w++)
-			if ((i == 0 || !isalpha((unsigned char) str[i - 1])) &&
-				pg_strncasecmp(str + i, words[w], strlen(words[w])) == 0 &&
-				!isalpha((unsigned char) str[i + strlen(words[w])]))
-				return true;
-	return false;
-}
-
-static bool
-is_time_type(Oid type)
-{
-	type = getBaseType(type);
-	return type == DATEOID || type == TIMESTAMPOID || type == TIMESTAMPTZOID ||
-		type == TIMEOID || type == TIMETZOID;
-}
-
-/* A literal of the expression's text, from its first quote to its last. */
-static bool
-is_literal_now(const char *source, int location)
-{
-	const char *start,
-			   *end;
-
-	if (location < 0 || location >= strlen(source))
-		return false;
-	start = strchr(source + location, '\'');
-	end = start ? strchr(start + 1, '\'') : NULL;
-	return end && is_word_for_now(start + 1, end - start - 1);
-}
-
-/*
- * Is there a literal such as 'now'?  It has been read when the expression was
- * parsed, or is read each time.
- */
-static bool
-has_literal_now(Node *node, void *arg)
-{
-	const char *source = arg;
-
-	if (node == NULL)
-		return false;
-	if (IsA(node, Const) && is_time_type(((Const *) node)->consttype) &&
-		is_literal_now(source, ((Const *) node)->location))
-		return true;
-	if (IsA(node, CoerceViaIO) &&
-		is_time_type(((CoerceViaIO *) node)->resulttype))
-	{
-		Const	   *literal = (Const *) ((CoerceViaIO *) node)->arg;
-
-		if (IsA(literal, Const) && !literal->constisnull &&
-			literal->consttype == TEXTOID)
-		{
-			char	   *str = TextDatumGetCString(literal->constvalue);
-
-			if (is_word_for_now(str, strlen(str)))
-				return true;
-		}
-	}
-	return expression_tree_walker(node, has_literal_now, arg);
-}
-
-/* May its result depend on a setting?  Nobody knows what users' code does. */
-static bool
-is_users_or_mutable(Oid function, void *arg)
-{
-	return function >= FirstNormalObjectId ||
-		func_volatile(function) != PROVOLATILE_IMMUTABLE;
-}
-
-static bool
-may_ask_settings(Node *node, void *arg)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, CoerceToDomain) ||
-		check_functions_in_node(node, is_users_or_mutable, arg))
-		return true;
-	return expression_tree_walker(node, may_ask_settings, arg);
-}
-
 /* An expression is of this row and this event alone. */
 static void
 refuse_more_than_row(const Scope *scope, Node *expr)
@@ -328,15 +176,15 @@ parse_expression(Scope *scope, const char *str, Oid type, int32 typmod)
 					   format_type_be(type)),
 				errhint("Cast it."));
 	assign_expr_collations(scope->pstate, coerced);
-	if (is_unfit(coerced, (void *) scope->what) ||
-		has_literal_now(coerced, (void *) str))
+	if (pj_expr_depends_on_more(coerced, scope->what) ||
+		pj_expr_has_literal_now(coerced, str))
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
 				errmsg("expression for %s depends on more than row and event",
 					   scope->what),
 				errdetail("The same events must always give the same rows."),
 				errhint("Take what changes, such as the time, from the event."));
-	scope->plain = scope->plain && !may_ask_settings(coerced, NULL);
+	scope->plain = scope->plain && !pj_expr_may_ask_settings(coerced);
 	return expression_planner((Expr *) place_vars(coerced, scope));
 }
 
@@ -453,7 +301,8 @@ is_overwritten(const PjFoldCode *code, const Scope *scope, AttrNumber attno)
 static void
 check_default(const char *column, Node *expr)
 {
-	if (is_unfit(expr, psprintf("default of column \"%s\"", column)))
+	if (pj_expr_depends_on_more(expr, psprintf("default of column \"%s\"",
+											   column)))
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
 				errmsg("default of column \"%s\" is not the same every time",
@@ -521,7 +370,7 @@ compile_defaults(PjFoldCode *code, Scope *scope, Relation target,
 			continue;
 		if (!is_among(name, ignored))
 			check_default(name, expr);
-		scope->plain = scope->plain && !may_ask_settings(expr, NULL);
+		scope->plain = scope->plain && !pj_expr_may_ask_settings(expr);
 		code->defaults[i] = ExecInitExpr(expression_planner((Expr *) expr),
 										 NULL);
 	}

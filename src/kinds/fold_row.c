@@ -426,12 +426,12 @@ open_for_writing(Relation rel, Index number)
 }
 
 /*
- * Get ready to read and write rows of one tenant: those of the target, or of
- * what is being built aside.
+ * Get ready to read and write rows of one tenant: those of the target "relid",
+ * or, if "table" is valid, those of that one, which is like it.
  */
 void
 pj_fold_open(PjFoldTarget *target, const PjProjection *projection, Oid relid,
-			 const char *tenant)
+			 Oid table, const char *tenant)
 {
 	Form_pg_attribute attribute;
 	List	   *ranges;
@@ -439,8 +439,8 @@ pj_fold_open(PjFoldTarget *target, const PjProjection *projection, Oid relid,
 	memset(target, 0, sizeof(*target));
 	target->context = CurrentMemoryContext;
 	target->heap = target->store = table_open(relid, RowExclusiveLock);
-	if (OidIsValid(projection->aside))
-		target->store = table_open(projection->aside, RowExclusiveLock);
+	if (OidIsValid(table))
+		target->store = table_open(table, RowExclusiveLock);
 	target->index = index_open(RelationGetPrimaryKeyIndex(target->store),
 							   RowExclusiveLock);
 	target->desc = lookup_rowtype_tupdesc(target->heap->rd_rel->reltype, -1);

@@ -66,7 +66,7 @@ extern void pj_fold_columns(Relation heap, bool other_key,
 extern Datum pj_id_as(Datum value, Form_pg_attribute attribute);
 
 extern void pj_fold_open(PjFoldTarget *target, const PjProjection *projection,
-						 Oid relid, const char *tenant);
+						 Oid relid, Oid table, const char *tenant);
 extern void pj_fold_key(Relation index, AttrNumber attno, Datum value,
 						ScanKey key);
 extern void pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n);

@@ -1,7 +1,7 @@
 /*
  * kind.c
- *	  What the kinds of projections have in common: their names, and how
- *	  their code is run.
+ *	  What the kinds of projections have in common: how their code is found
+ *	  and run.
  */
 #include "base/compat.h"
 
@@ -13,26 +13,24 @@
 #include "sandbox/user_context.h"
 
 static const PjKind *const kinds[] = {
-	&pj_kind_handler,
-	&pj_kind_fold,
-	&pj_kind_fold_columns,
-	&pj_kind_statement,
+	[PJ_KIND_HANDLER] = &pj_kind_handler,
+	[PJ_KIND_FOLD] = &pj_kind_fold,
+	[PJ_KIND_FOLD_COLUMNS] = &pj_kind_fold_columns,
+	[PJ_KIND_STATEMENT] = &pj_kind_statement,
 };
 
 const PjKind *
-pj_kind(const char *name)
+pj_kind(PjKindId id)
 {
-	for (int i = 0; i < lengthof(kinds); i++)
-		if (strcmp(kinds[i]->name, name) == 0)
-			return kinds[i];
-	elog(ERROR, "unknown kind of projection \"%s\"", name);
+	Assert(id < lengthof(kinds) && kinds[id]->id == id);
+	return kinds[id];
 }
 
-/* Is this no projection's number any more, nor that of its build? */
+/* Is this no projection's number any more? */
 bool
 pj_kind_is_gone(int32 id)
 {
-	return pj_projection_by_id(Abs(id)) == NULL;
+	return pj_projection_by_id(id) == NULL;
 }
 
 /*

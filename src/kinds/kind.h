@@ -26,7 +26,7 @@ typedef struct PjDefinition
 	const char *key;
 	Datum		event_types;	/* text[]; 0 for all */
 	PjMode		mode;
-	const char *ordering;		/* NULL: as the kind needs it */
+	PjOrdering	ordering;
 	Jsonb	   *options;
 	const char *search_path;	/* with which the code is run */
 	Jsonb	   *settings;		/* so too, on top of the fixed ones */
@@ -42,6 +42,8 @@ typedef struct PjWork
 {
 	const PjProjection *projection;
 	const char *tenant;
+	Oid			table;			/* has a fold's rows instead of its target, if
+								 * valid */
 	PjEvent *const *events;
 	int			lo;				/* the first */
 	int			hi;				/* behind the last */
@@ -52,7 +54,7 @@ typedef struct PjWork
 
 typedef struct PjKind
 {
-	const char *name;
+	PjKindId	id;
 
 	/*
 	 * Find out whether a definition can work, with names resolved by the
@@ -96,7 +98,7 @@ extern const PjKind pj_kind_fold;
 extern const PjKind pj_kind_fold_columns;
 extern const PjKind pj_kind_statement;
 
-extern const PjKind *pj_kind(const char *name);
+extern const PjKind *pj_kind(PjKindId id);
 extern void pj_kind_run(PjWork *work, bool lazy, void (*body) (void *),
 						void *arg);
 extern void pj_kind_try(const PjDefinition *definition, Oid owner,

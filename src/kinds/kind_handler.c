@@ -278,7 +278,7 @@ call_for_each(void *arg)
 									  "projector event",
 									  ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(per_event);
-	if (strcmp(batch->projection->options.checkpoint, "check") == 0)
+	if (batch->projection->options.checkpoint == PJ_CHECKPOINT_CHECK)
 	{
 		SPI_connect();
 		batch->checkpoint = checkpoint_plan(batch->projection, batch->kept);
@@ -334,7 +334,7 @@ handler_apply(PjWork *work)
 }
 
 const PjKind pj_kind_handler = {
-	.name = "handler",
+	.id = PJ_KIND_HANDLER,
 	.check = handler_check,
 	.source_text = handler_source_text,
 	.problem = handler_problem,

@@ -327,7 +327,7 @@ statement_apply(PjWork *work)
 }
 
 const PjKind pj_kind_statement = {
-	.name = "statement",
+	.id = PJ_KIND_STATEMENT,
 	.check = statement_check,
 	.source_text = statement_source_text,
 	.retry_code = statement_retry,

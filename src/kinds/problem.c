@@ -214,7 +214,7 @@ pj_projection_problem(const PjProjection *projection)
 
 	if (projection->unreadable)
 		return projection->unreadable;
-	kept = find_kept(projection->base_id);
+	kept = find_kept(projection->id);
 	if (kept->changed || kept->version != projection->version ||
 		kept->generation != pj_code_generation())
 		refresh(kept, projection);
@@ -242,7 +242,7 @@ static bool
 report_projection(const PjProjection *projection)
 {
 	const char *problem = pj_projection_problem(projection);
-	KeptProblem *kept = find_kept(projection->base_id);
+	KeptProblem *kept = find_kept(projection->id);
 	bool		ended = kept->reported && !problem;
 
 	if (problem && (!kept->reported ||

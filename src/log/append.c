@@ -26,6 +26,7 @@
 #include "base/subxact.h"
 #include "base/text.h"
 #include "log/log_read.h"
+#include "log/log_write.h"
 #include "sandbox/user_context.h"
 
 PG_FUNCTION_INFO_V1(projector_append);
@@ -90,16 +91,16 @@ refuse_version(const PjNewEvents *events, int64 actual, int64 expected)
 }
 
 /*
- * The aggregate's last event, number 0 if it is new.  A transaction whose
+ * The number of the aggregate's last event, 0 if it is new.  A transaction whose
  * snapshot is older than that event cannot build upon it.
  */
-static PjPosition
+static int64
 find_last(const PjNewEvents *events)
 {
 	PjPosition	last;
 
 	if (!pj_source_position(events->tenant, events->aggregate, 0, &last))
-		return (PjPosition) {0};
+		return 0;
 	if (!last.visible)
 		ereport(ERROR,
 				errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
@@ -108,14 +109,14 @@ find_last(const PjNewEvents *events)
 					   TextDatumGetCString(events->tenant)),
 				errdetail("Another transaction has appended to it since this one began."),
 				errhint("The transaction might succeed if retried."));
-	return last;
+	return last.sequence_number;
 }
 
-/* Events to insert, and the one before them. */
+/* Events to insert, and the sequence number of the one before them. */
 typedef struct Insertion
 {
 	const PjNewEvents *events;
-	const PjPosition *last;
+	int64		after;
 } Insertion;
 
 static bool
@@ -123,7 +124,7 @@ insert_all(void *arg)
 {
 	Insertion  *insertion = arg;
 
-	return pj_source_insert(insertion->events, insertion->last) ==
+	return pj_source_insert(insertion->events, insertion->after) ==
 		insertion->events->count;
 }
 
@@ -132,9 +133,9 @@ insert_all(void *arg)
  * in part if somebody else is faster, so that needs a subtransaction.
  */
 static bool
-insert_events(const PjNewEvents *events, const PjPosition *last)
+insert_events(const PjNewEvents *events, int64 after)
 {
-	Insertion	insertion = {events, last};
+	Insertion	insertion = {events, after};
 	ErrorData  *error;
 	bool		complete;
 
@@ -160,13 +161,11 @@ append_events(const PjNewEvents *events, int64 expected)
 	for (;;)
 	{
 		int64		known = find_known(events);
-		PjPosition	position;
 		int64		last;
 
 		if (known > 0)
 			return known;
-		position = find_last(events);
-		last = position.sequence_number;
+		last = find_last(events);
 		if (expected >= 0 && expected != last)
 		{
 			/* it may have been the same event that we have waited for */
@@ -175,7 +174,7 @@ append_events(const PjNewEvents *events, int64 expected)
 				return known;
 			refuse_version(events, last, expected);
 		}
-		if (events->count == 0 || insert_events(events, &position))
+		if (events->count == 0 || insert_events(events, last))
 			return last + events->count;
 
 		CHECK_FOR_INTERRUPTS();
@@ -223,7 +222,7 @@ get_expected_version(FunctionCallInfo fcinfo, int argno)
 	return expected;
 }
 
-/* See the install script. */
+/* Append one event.  Returns its sequence number. */
 Datum
 projector_append(PG_FUNCTION_ARGS)
 {
@@ -376,7 +375,7 @@ check_ids_differ(const PjNewEvents *events)
 						   DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(ids[i])))));
 }
 
-/* See the install script. */
+/* Append several events, all or none.  Returns the last sequence number. */
 Datum
 projector_append_batch(PG_FUNCTION_ARGS)
 {

@@ -1,7 +1,7 @@
 /*
  * log_read.c
- *	  Reading the table of events.  This file and log_write.c alone know its
- *	  name and columns.
+ *	  Reading the table of events.  This file, log_position.c and log_write.c
+ *	  alone know its columns.
  *
  * Everything else sees events as PjEvent, whose columns are those of type
  * projector.event.
@@ -10,7 +10,6 @@
 
 #include "access/detoast.h"
 #include "access/xact.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/params.h"
@@ -22,7 +21,6 @@
 #include "utils/builtins.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
-#include "utils/syscache.h"
 
 #include "base/fetch.h"
 #include "base/statement.h"
@@ -83,16 +81,6 @@ static PjStatement select_last_log_seq = {
 	.expect = SPI_OK_SELECT,
 };
 
-/* Type projector.event. */
-Oid
-pj_event_type_oid(void)
-{
-	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
-						   CStringGetDatum("event"),
-						   ObjectIdGetDatum(get_namespace_oid("projector",
-															  false)));
-}
-
 Oid
 pj_source_relid(void)
 {
@@ -104,121 +92,6 @@ PjTable *
 pj_source_table(void)
 {
 	return &pj_events_table;
-}
-
-bool
-pj_text_equal(Datum a, Datum b)
-{
-	text	   *ta = DatumGetTextPP(a);
-	text	   *tb = DatumGetTextPP(b);
-
-	return VARSIZE_ANY_EXHDR(ta) == VARSIZE_ANY_EXHDR(tb) &&
-		memcmp(VARDATA_ANY(ta), VARDATA_ANY(tb), VARSIZE_ANY_EXHDR(ta)) == 0;
-}
-
-/* Bytewise, as our tables compare. */
-int
-pj_text_compare(Datum a, Datum b)
-{
-	text	   *ta = DatumGetTextPP(a);
-	text	   *tb = DatumGetTextPP(b);
-	int			la = VARSIZE_ANY_EXHDR(ta);
-	int			lb = VARSIZE_ANY_EXHDR(tb);
-	int			cmp = memcmp(VARDATA_ANY(ta), VARDATA_ANY(tb), Min(la, lb));
-
-	return cmp != 0 ? cmp : (la > lb) - (la < lb);
-}
-
-static int
-compare_texts(const void *a, const void *b)
-{
-	return pj_text_compare(*(const Datum *) a, *(const Datum *) b);
-}
-
-/* Put texts into bytewise order, each once; returns how many are left. */
-int
-pj_texts_unique(Datum *texts, int n)
-{
-	int			kept = 0;
-
-	if (n > 1)
-		qsort(texts, n, sizeof(Datum), compare_texts);
-	for (int i = 0; i < n; i++)
-		if (kept == 0 || !pj_text_equal(texts[kept - 1], texts[i]))
-			texts[kept++] = texts[i];
-	return kept;
-}
-
-/* Is a text among others, which are in bytewise order? */
-bool
-pj_text_among(Datum value, const Datum *sorted, int n)
-{
-	return n > 0 && bsearch(&value, sorted, n, sizeof(Datum),
-							compare_texts) != NULL;
-}
-
-static int
-compare_events(const void *a, const void *b)
-{
-	const PjEvent *ea = a;
-	const PjEvent *eb = b;
-	int			cmp = pj_text_compare(pj_event_aggregate(ea),
-									  pj_event_aggregate(eb));
-
-	if (cmp == 0)
-		cmp = (pj_event_sequence(ea) > pj_event_sequence(eb)) -
-			(pj_event_sequence(ea) < pj_event_sequence(eb));
-	return cmp;
-}
-
-/* Sort one tenant's events by aggregate and sequence. */
-void
-pj_events_sort(PjEvent *events, int n)
-{
-	qsort(events, n, sizeof(PjEvent), compare_events);
-}
-
-static int
-compare_positions(const void *a, const void *b)
-{
-	int64		la = pj_event_log_seq((const PjEvent *) a);
-	int64		lb = pj_event_log_seq((const PjEvent *) b);
-
-	return (la > lb) - (la < lb);
-}
-
-/* Sort events as they are in the log. */
-void
-pj_events_sort_by_log(PjEvent *events, int n)
-{
-	qsort(events, n, sizeof(PjEvent), compare_positions);
-}
-
-/*
- * The aggregates of sorted events, each from its first to its last.  Each
- * event is told its range.
- */
-int
-pj_events_ranges(PjEvent *events, int n, PjRange **ranges)
-{
-	PjRange    *range = NULL;
-	int			nranges = 0;
-
-	*ranges = palloc0(sizeof(PjRange) * Max(n, 1));
-	for (int i = 0; i < n; i++)
-	{
-		if (range == NULL || !pj_text_equal(range->aggregate,
-											pj_event_aggregate(&events[i])))
-		{
-			range = &(*ranges)[nranges++];
-			range->aggregate = pj_event_aggregate(&events[i]);
-			range->from = pj_event_sequence(&events[i]);
-		}
-		range->own++;
-		range->upto = pj_event_sequence(&events[i]);
-		events[i].range = nranges - 1;
-	}
-	return nranges;
 }
 
 /* ---- reading ---- */

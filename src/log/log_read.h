@@ -1,6 +1,6 @@
 /*
  * log_read.h
- *	  The table events are read from.
+ *	  Reading the table of events.
  */
 #ifndef PJ_LOG_READ_H
 #define PJ_LOG_READ_H
@@ -9,42 +9,10 @@
 #include "executor/tuptable.h"
 
 #include "base/fetch.h"
+#include "log/event.h"
 
 /* A batch ends when so many bytes are in its events, or in rows it has made. */
 #define PJ_BATCH_BYTES	(16 * 1024 * 1024)
-
-/* The columns of type projector.event. */
-typedef enum PjEventColumn
-{
-	PJ_EVENT_LOG_SEQ,
-	PJ_EVENT_TENANT_ID,
-	PJ_EVENT_AGGREGATE_ID,
-	PJ_EVENT_SEQUENCE_NUMBER,
-	PJ_EVENT_EVENT_ID,
-	PJ_EVENT_EVENT_TYPE,
-	PJ_EVENT_PAYLOAD,
-	PJ_EVENT_METADATA,
-	PJ_EVENT_RECORDED_AT,
-	PJ_EVENT_COLUMNS
-} PjEventColumn;
-
-typedef struct PjEvent
-{
-	Datum		values[PJ_EVENT_COLUMNS];	/* none is null */
-	Datum		payload_hash;
-	bool		replay;			/* not just appended: set by apply */
-	bool		skipped;		/* to be passed over: likewise */
-	int			range;			/* index of its aggregate's range */
-} PjEvent;
-
-#define pj_event_log_seq(e) \
-	DatumGetInt64((e)->values[PJ_EVENT_LOG_SEQ])
-#define pj_event_sequence(e) \
-	DatumGetInt64((e)->values[PJ_EVENT_SEQUENCE_NUMBER])
-#define pj_event_tenant(e)		((e)->values[PJ_EVENT_TENANT_ID])
-#define pj_event_aggregate(e)	((e)->values[PJ_EVENT_AGGREGATE_ID])
-#define pj_event_type(e)		((e)->values[PJ_EVENT_EVENT_TYPE])
-#define pj_event_id(e)			((e)->values[PJ_EVENT_EVENT_ID])
 
 /* A place in an aggregate. */
 typedef struct PjPosition
@@ -53,17 +21,6 @@ typedef struct PjPosition
 	int64		log_seq;
 	bool		visible;		/* to this transaction's snapshot */
 } PjPosition;
-
-/* Which events of one aggregate to apply. */
-typedef struct PjRange
-{
-	Datum		aggregate;
-	int64		after;			/* what to load: those after this one ... */
-	int64		upto;			/* ... up to this one */
-	int64		from;			/* the first of the given events */
-	int			own;			/* how many events are given, or items claimed */
-	int			max;			/* load at most so many */
-} PjRange;
 
 /* The tenants in the log, each with the position of its last event. */
 typedef struct PjTenants
@@ -86,44 +43,9 @@ typedef struct PjWalk
 	Snapshot	snapshot;		/* what it sees; NULL: what is there by then */
 } PjWalk;
 
-/* New events of one aggregate, the columns as arrays. */
-typedef struct PjNewEvents
-{
-	Datum		tenant;
-	Datum		aggregate;
-	int			count;
-	Datum	   *event_ids;		/* 0 where the table shall choose one */
-	Datum	   *event_types;
-	Datum	   *payloads;
-	Datum	   *metadatas;
-} PjNewEvents;
-
-/* What is known of an event_id. */
-typedef enum PjKnown
-{
-	PJ_ID_UNKNOWN,
-	PJ_ID_SAME,
-	PJ_ID_DIFFERENT
-} PjKnown;
-
-extern bool pj_text_equal(Datum a, Datum b);
-extern int	pj_text_compare(Datum a, Datum b);
-extern int	pj_texts_unique(Datum *texts, int n);
-extern bool pj_text_among(Datum value, const Datum *sorted, int n);
-extern void pj_events_sort(PjEvent *events, int n);
-extern void pj_events_sort_by_log(PjEvent *events, int n);
-extern int	pj_events_ranges(PjEvent *events, int n, PjRange **ranges);
-
-extern Oid	pj_event_type_oid(void);
 extern Oid	pj_source_relid(void);
 extern struct PjTable *pj_source_table(void);
 extern Size pj_source_event(TupleTableSlot *slot, PjEvent *event);
-extern bool pj_source_position(Datum tenant, Datum aggregate,
-							   int64 sequence_number, PjPosition *position);
-extern PjKnown pj_source_known(const PjNewEvents *events, int i,
-							   int64 *sequence_number);
-extern int	pj_source_insert(const PjNewEvents *events,
-							 const PjPosition *last);
 extern int	pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
 						   Datum event_types, PjEvent **events);
 extern int	pj_source_load_some(Datum tenant, const PjRange *ranges,
@@ -142,6 +64,9 @@ extern int64 pj_source_last_subscribed(Datum tenant, Datum aggregate,
 extern bool pj_source_has(Datum tenant, Datum aggregate);
 extern int64 pj_source_last_log_seq(void);
 extern void pj_source_tenants(PjTenants *all);
-extern void pj_source_check_hash(const PjEvent *event);
+
+/* log_position.c */
+extern bool pj_source_position(Datum tenant, Datum aggregate,
+							   int64 sequence_number, PjPosition *position);
 
 #endif							/* PJ_LOG_READ_H */

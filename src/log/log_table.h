@@ -1,6 +1,6 @@
 /*
  * log_table.h
- *	  The table of events, for log_read.c and log_write.c alone.
+ *	  The table of events, for the files of this folder alone.
  */
 #ifndef PJ_LOG_TABLE_H
 #define PJ_LOG_TABLE_H

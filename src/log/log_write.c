@@ -4,32 +4,24 @@
  *
  * An aggregate's sequence numbers are 1, 2, 3, ... without gaps, and log_seq
  * rises with them.  Both are checked against each new event's predecessor,
- * wherever the event comes from (capture.c).  A predecessor whose transaction
- * is still open is waited for: until it commits nobody can know whether there
- * will be one.  Events are not changed or removed, and the payload's hash says
- * so if they are nevertheless.
+ * wherever the event comes from (capture.c).  Events are not changed or
+ * removed, and the payload's hash says so if they are nevertheless.
  */
 #include "base/compat.h"
 
 #include "access/detoast.h"
-#include "mb/pg_wchar.h"
-#include "miscadmin.h"
-#include "storage/lmgr.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
-#include "utils/jsonb.h"
-#include "utils/snapmgr.h"
 #include "utils/uuid.h"
 
 #include "base/errcodes.h"
 #include "base/fetch.h"
-#include "base/guc.h"
 #include "base/statement.h"
 #include "base/trigger.h"
+#include "log/event.h"
 #include "log/intake.h"
-#include "log/log_read.h"
 #include "log/log_table.h"
+#include "log/log_write.h"
 #include "sandbox/user_context.h"
 
 /* The longest tenant_id, aggregate_id and event_type. */
@@ -85,92 +77,6 @@ static PjStatement select_known = {
 	.argtypes = {TEXTOID, UUIDOID, TEXTOID, TEXTOID, JSONBOID, JSONBOID},
 };
 
-/*
- * The events being inserted by pj_source_insert(), and the one before them:
- * whoever checks the order need not look that one up again.
- */
-static const PjNewEvents *inserting = NULL;
-static const PjPosition *inserting_after = NULL;
-
-/* Is it the event behind which this session is inserting right now? */
-static bool
-is_inserted_after(Datum tenant, Datum aggregate, int64 sequence_number)
-{
-	return inserting != NULL &&
-		inserting_after->sequence_number == sequence_number &&
-		pj_text_equal(inserting->aggregate, aggregate) &&
-		pj_text_equal(inserting->tenant, tenant);
-}
-
-/*
- * Find one event of an aggregate, or its last one if sequence_number is 0, as
- * things are now: whatever this transaction's snapshot, and after waiting for
- * the transaction that is adding it, if one is.
- */
-bool
-pj_source_position(Datum tenant, Datum aggregate, int64 sequence_number,
-				   PjPosition *position)
-{
-	if (sequence_number > 0 &&
-		is_inserted_after(tenant, aggregate, sequence_number))
-	{
-		*position = *inserting_after;
-		return true;
-	}
-
-	for (;;)
-	{
-		SnapshotData dirty;
-		ScanKeyData keys[3];
-		PjFetch		fetch;
-		HeapTuple	tuple;
-		TransactionId wait_for;
-		uint32		token;
-		bool		found;
-
-		InitDirtySnapshot(dirty);
-		pj_key_text(&keys[0], 1, tenant);
-		pj_key_text(&keys[1], 2, aggregate);
-		pj_key_int8(&keys[2], 3, sequence_number);
-		pj_fetch_begin(&fetch, &pj_events_table, &dirty,
-					   sequence_number > 0 ? 3 : 2, keys);
-		tuple = pj_fetch_next(&fetch, BackwardScanDirection);
-		found = HeapTupleIsValid(tuple);
-		wait_for = found ? dirty.xmin : InvalidTransactionId;
-		token = found ? dirty.speculativeToken : 0;
-		if (found && !TransactionIdIsValid(wait_for))
-		{
-			TupleDesc	desc = RelationGetDescr(fetch.heap);
-			bool		isnull;
-
-			position->sequence_number =
-				DatumGetInt64(heap_getattr(tuple, Anum_sequence_number,
-										   desc, &isnull));
-			position->log_seq =
-				DatumGetInt64(heap_getattr(tuple, Anum_log_seq, desc,
-										   &isnull));
-			position->visible =
-				!IsolationUsesXactSnapshot() ||
-				TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data)) ||
-				table_tuple_satisfies_snapshot(fetch.heap, fetch.slot,
-											   GetTransactionSnapshot());
-		}
-		pj_fetch_end(&fetch);
-
-		if (!TransactionIdIsValid(wait_for))
-			return found;
-
-		/*
-		 * An INSERT ... ON CONFLICT that is not yet sure of its row may take it
-		 * back, and then wait for us: do not wait for its transaction.
-		 */
-		if (token != 0)
-			SpeculativeInsertionWait(wait_for, token);
-		else
-			XactLockTableWait(wait_for, NULL, NULL, XLTW_None);
-	}
-}
-
 /* ---- writing ---- */
 
 /* Is the i'th event in the log already? */
@@ -201,8 +107,13 @@ nullable_array(Datum *elems, int nelems, Oid type, int16 len, char align)
 											  align));
 }
 
-static int
-insert_events(const PjNewEvents *events, int64 after)
+/*
+ * Insert new events behind an aggregate's last one, whose sequence number is
+ * "after", and return how many were inserted: fewer than given if another
+ * transaction was faster.
+ */
+int
+pj_source_insert(const PjNewEvents *events, int64 after)
 {
 	Datum		values[7] = {events->tenant, events->aggregate,
 	Int64GetDatum(after + 1)};
@@ -228,85 +139,7 @@ insert_events(const PjNewEvents *events, int64 after)
 	return pj_execute(&insert_many, values, NULL);
 }
 
-/*
- * Insert new events behind an aggregate's last one and return how many were
- * inserted: fewer than given if somebody else was faster.
- */
-int
-pj_source_insert(const PjNewEvents *events, const PjPosition *last)
-{
-	const PjNewEvents *outer = inserting;
-	const PjPosition *outer_after = inserting_after;
-	int			inserted;
-
-	PG_TRY();
-	{
-		inserting = events;
-		inserting_after = last;
-		inserted = insert_events(events, last->sequence_number);
-	}
-	PG_FINALLY();
-	{
-		inserting = outer;
-		inserting_after = outer_after;
-	}
-	PG_END_TRY();
-	return inserted;
-}
-
 /* ---- the table's own rules ---- */
-
-/* sha256(convert_to(payload::text, 'UTF8')) */
-static Datum
-hash_payload(Datum payload)
-{
-	Jsonb	   *jb = DatumGetJsonbP(payload);
-	StringInfoData str;
-	char	   *utf8;
-	int			len;
-	bytea	   *image;
-	Datum		hash;
-
-	initStringInfo(&str);
-	(void) JsonbToCString(&str, &jb->root, VARSIZE(jb));
-	utf8 = pg_server_to_any(str.data, str.len, PG_UTF8);
-	len = (utf8 == str.data) ? str.len : strlen(utf8);
-	image = palloc(VARHDRSZ + len);
-	SET_VARSIZE(image, VARHDRSZ + len);
-	memcpy(VARDATA(image), utf8, len);
-	hash = DirectFunctionCall1(sha256_bytea, PointerGetDatum(image));
-	pfree(image);
-	pfree(str.data);
-
-	return hash;
-}
-
-static bool
-hash_matches(Datum payload, Datum hash)
-{
-	bytea	   *expected = DatumGetByteaPP(hash_payload(payload));
-	bytea	   *actual = DatumGetByteaPP(hash);
-
-	return VARSIZE_ANY_EXHDR(expected) == VARSIZE_ANY_EXHDR(actual) &&
-		memcmp(VARDATA_ANY(expected), VARDATA_ANY(actual),
-			   VARSIZE_ANY_EXHDR(expected)) == 0;
-}
-
-/* Raise an error if an event read from the log has been tampered with. */
-void
-pj_source_check_hash(const PjEvent *event)
-{
-	if (!pj_verify_payload ||
-		hash_matches(event->values[PJ_EVENT_PAYLOAD], event->payload_hash))
-		return;
-	ereport(ERROR,
-			errcode(ERRCODE_PJ_EVENT_MISMATCH),
-			errmsg("payload of event %lld of aggregate \"%s\" of tenant \"%s\" does not match its hash",
-				   (long long) pj_event_sequence(event),
-				   TextDatumGetCString(pj_event_aggregate(event)),
-				   TextDatumGetCString(pj_event_tenant(event))),
-			errdetail("The event has been changed since it was appended."));
-}
 
 /*
  * Check an id or type.  All of our indexes have room for what is no longer than
@@ -348,8 +181,9 @@ check_may_append(void)
 }
 
 /*
- * BEFORE INSERT, for each row: refuse what is empty or too long, fill in the payload's
- * hash or check the one given.  NULLs are left to the columns' constraints.
+ * BEFORE INSERT, for each row: refuse what is empty or too long, fill in the
+ * payload's hash or check the one given.  NULLs are left to the columns'
+ * constraints.
  */
 Datum
 projector_events_before_insert(PG_FUNCTION_ARGS)
@@ -383,7 +217,7 @@ projector_events_before_insert(PG_FUNCTION_ARGS)
 		return PointerGetDatum(trigdata->tg_trigtuple);
 	if (!nulls[Anum_payload_hash - 1])
 	{
-		if (!hash_matches(columns[Anum_payload - 1],
+		if (!pj_payload_matches(columns[Anum_payload - 1],
 						  columns[Anum_payload_hash - 1]))
 			ereport(ERROR,
 					errcode(ERRCODE_PJ_EVENT_MISMATCH),
@@ -392,7 +226,7 @@ projector_events_before_insert(PG_FUNCTION_ARGS)
 		return PointerGetDatum(trigdata->tg_trigtuple);
 	}
 
-	columns[Anum_payload_hash - 1] = hash_payload(columns[Anum_payload - 1]);
+	columns[Anum_payload_hash - 1] = pj_payload_hash(columns[Anum_payload - 1]);
 	nulls[Anum_payload_hash - 1] = false;
 	return PointerGetDatum(heap_form_tuple(RelationGetDescr(trigdata->tg_relation),
 										   columns, nulls));

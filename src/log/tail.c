@@ -131,7 +131,7 @@ pj_writers_gone(PjWriters *writers, int timeout_ms)
 	return true;
 }
 
-/* Forget what we knew if the extension has been created anew. */
+/* Forget what we knew if the extension has been created again. */
 static void
 check_known(void)
 {

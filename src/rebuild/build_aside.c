@@ -3,12 +3,12 @@
  *	  Building a fold's read model beside the live one, which readers go on
  *	  to see until the new one takes its place.
  *
- * What is built aside is a projection of its own as far as apply is concerned.
- * Its rows are in a table projector.build_N, N being the run's number, which
- * has the very columns of the target, dropped ones included, so that a row of
- * the one is a row of the other.  Its offsets, items and failures are kept
- * under the projection's number negated, where nobody but the run sees them.
- * All of that is ordinary data: a run goes on where it was after a crash.
+ * A build is another destination of the same projection (PjDestination).  Its
+ * rows are in a table projector.build_N, N being the run's number, which has
+ * the very columns of the target, dropped ones included, so that a row of the
+ * one is a row of the other.  Its offsets, items and failures are kept under a
+ * number of their own, where nobody but the run sees them.  All of that is
+ * ordinary data: a run goes on where it was after a crash.
  *
  * In the end the rows that differ are written to the target (build_merge.c), and
  * the bookkeeping takes the live one's place, in one transaction.
@@ -44,6 +44,7 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
+#include "base/lock.h"
 #include "base/statement.h"
 #include "kinds/fold_row.h"
 #include "rebuild/build_aside.h"
@@ -55,9 +56,9 @@
 /* So many blocks of dead rows are no trouble. */
 #define MAX_DEAD_BLOCKS	64
 
-/* $1 is the projection, whose number negated is that of the build. */
+/* $1 is the projection. */
 #define OF_BUILD(alias) \
-	alias "projection_id = -$1 AND " alias "tenant_id = $2"
+	alias "projection_id = " PJ_BOOKS_OF_BUILD " AND " alias "tenant_id = $2"
 
 /*
  * Items of events that have been applied, or are queued, in the build; and
@@ -202,7 +203,7 @@ pj_aside_possible(const PjProjection *projection)
 	others = has_other_keys(target);
 	possible = !pj_fold_has_triggers(target) &&
 		!(others && is_observed(target)) &&
-		(strcmp(projection->options.on_rebuild_error, "raise") == 0 ||
+		(projection->options.on_rebuild_error == PJ_ON_REBUILD_ERROR_RAISE ||
 		 (!others && RelationGetFKeyList(target) == NIL));
 	table_close(target, AccessShareLock);
 	return possible;
@@ -210,17 +211,17 @@ pj_aside_possible(const PjProjection *projection)
 
 /* ---- the table ---- */
 
-static char *
-table_name(const PjRun *run)
+/* The name of the table that a run builds in. */
+char *
+pj_aside_name(int64 run_id)
 {
-	return psprintf("build_%lld", (long long) run->id);
+	return psprintf("build_%lld", (long long) run_id);
 }
 
 static Oid
-find_table(const PjRun *run)
+find_table(const char *name)
 {
-	return get_relname_relid(table_name(run),
-							 get_namespace_oid("projector", false));
+	return get_relname_relid(name, get_namespace_oid("projector", false));
 }
 
 /* Its primary key is that of the target. */
@@ -255,14 +256,14 @@ make_index(Relation target, Relation table)
  * the one it makes, so that logical replication leaves it alone.
  */
 static void
-make_table(Relation target, const PjRun *run, Oid owner)
+make_table(Relation target, const char *name, Oid owner)
 {
 	Oid			relid;
 	Relation	table;
 	ObjectAddress address,
 				extension;
 
-	relid = heap_create_with_catalog(table_name(run),
+	relid = heap_create_with_catalog(name,
 									 get_namespace_oid("projector", false),
 									 target->rd_rel->reltablespace, InvalidOid,
 									 InvalidOid, InvalidOid, owner,
@@ -328,11 +329,11 @@ have_same_key(Relation a, Relation b)
 }
 
 static void
-drop_table(const PjRun *run)
+drop_table(const char *name)
 {
 	ObjectAddress address;
 
-	ObjectAddressSet(address, RelationRelationId, find_table(run));
+	ObjectAddressSet(address, RelationRelationId, find_table(name));
 	if (!OidIsValid(address.objectId))
 		return;
 	LockRelationOid(address.objectId, AccessExclusiveLock);
@@ -384,43 +385,37 @@ pj_aside_empty(Oid aside)
 	table_close(table, NoLock);
 }
 
-/*
- * Make a place for a run to build in.  Whatever is left of an earlier try goes.
- */
+/* Make a table to build in. */
 void
-pj_aside_make(const PjProjection *projection, const PjRun *run)
+pj_aside_make(const PjProjection *projection, const char *name)
 {
 	Relation	target = table_open(pj_target_oid(projection, 0),
 									AccessShareLock);
 
-	drop_table(run);
-	if (run->tenant)
-		pj_aside_forget(run->projection_id, run->tenant);
-	make_table(target, run, pj_projection_owner(projection));
+	make_table(target, name, pj_projection_owner(projection));
 	table_close(target, NoLock);
 }
 
 /*
- * The projection as it is to be applied by a run.  False if that cannot go on:
- * its table is gone, or the target has changed since it was made.
+ * The destination of a build.  False if that cannot go on: its table is gone,
+ * or the target has changed since it was made.
  */
 bool
-pj_aside_find(const PjProjection *projection, const PjRun *run,
-			  PjProjection *aside)
+pj_aside_find(const PjProjection *projection, const char *name,
+			  PjDestination *build)
 {
 	Relation	target,
 				table;
 	bool		alike;
 
-	*aside = *projection;
-	aside->id = -projection->base_id;
-	aside->aside = find_table(run);
-	if (!OidIsValid(aside->aside) || !pj_aside_possible(projection))
+	build->books = pj_books_of_build(projection->id);
+	build->table = find_table(name);
+	if (!OidIsValid(build->table) || !pj_aside_possible(projection))
 		return false;
 
 	/* whoever would alter it now waits until we are done */
 	target = table_open(pj_target_oid(projection, 0), RowExclusiveLock);
-	table = try_table_open(aside->aside, RowExclusiveLock);
+	table = try_table_open(build->table, RowExclusiveLock);
 	alike = table != NULL &&
 		is_as_made(table, pj_projection_owner(projection)) &&
 		OidIsValid(RelationGetPrimaryKeyIndex(target)) &&
@@ -434,7 +429,6 @@ pj_aside_find(const PjProjection *projection, const PjRun *run,
 
 /*
  * The bookkeeping of a build takes the live one's place; its rows have done so.
- * The caller has the pair to itself.
  */
 void
 pj_aside_take_over(const PjProjection *projection, const PjRun *run)
@@ -442,6 +436,7 @@ pj_aside_take_over(const PjProjection *projection, const PjRun *run)
 	Datum		values[3] = {Int32GetDatum(projection->id), run->tenant,
 	Int64GetDatum(run->until)};
 
+	Assert(pj_pair_is_ours(projection->id, run->tenant));
 	pj_failure_rebuilt(projection, run->tenant, 0, run->until);
 	if (projection->log_ordered)
 		pj_outbox_clear_upto(projection->id, run->tenant, run->until);
@@ -461,6 +456,6 @@ pj_aside_take_over(const PjProjection *projection, const PjRun *run)
 void
 pj_aside_drop(const PjRun *run)
 {
-	drop_table(run);
+	drop_table(pj_aside_name(run->id));
 	pj_aside_forget(run->projection_id, run->tenant);
 }

@@ -7,13 +7,14 @@
 
 #include "base/compat.h"
 
-#include "registry/projection.h"
+#include "state/pair.h"
 #include "state/run_row.h"
 
 extern bool pj_aside_possible(const PjProjection *projection);
-extern void pj_aside_make(const PjProjection *projection, const PjRun *run);
-extern bool pj_aside_find(const PjProjection *projection, const PjRun *run,
-						  PjProjection *aside);
+extern char *pj_aside_name(int64 run_id);
+extern void pj_aside_make(const PjProjection *projection, const char *name);
+extern bool pj_aside_find(const PjProjection *projection, const char *name,
+						  PjDestination *build);
 extern void pj_aside_take_over(const PjProjection *projection,
 							   const PjRun *run);
 extern void pj_aside_drop(const PjRun *run);

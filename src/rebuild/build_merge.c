@@ -21,11 +21,13 @@
 #include "access/tableam.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
+#include "base/lock.h"
 #include "base/subxact.h"
 #include "kinds/fold_row.h"
 #include "rebuild/build_merge.h"
@@ -78,7 +80,7 @@ typedef struct Merge
 
 /*
  * Go to the next row of the tenant.  Others that are equal to it, as far as the
- * index can tell, are passed over.
+ * index can tell, are skipped.
  */
 static void
 advance(Merge *merge, Side *side)
@@ -271,7 +273,7 @@ merge_sides(Merge *merge)
 	end_side(&merge->live);
 }
 
-/* The part that runs as the projection's owner: triggers may be his. */
+/* The part that runs as the projection's owner: triggers may be that role's. */
 static void
 run_merge(void *arg)
 {
@@ -283,7 +285,8 @@ run_merge(void *arg)
 										 "projector merge",
 										 ALLOCSET_DEFAULT_SIZES);
 	pj_fold_open(&merge->target, merge->projection,
-				 pj_target_oid(merge->projection, 0), merge->tenant);
+				 pj_target_oid(merge->projection, 0), InvalidOid,
+				 merge->tenant);
 	while (merge->target.index->rd_index->indkey.values[column] !=
 		   merge->target.columns.key)
 		column++;
@@ -327,10 +330,7 @@ merge_in_parts(Merge *merge)
 	merge_as_owner(merge);
 }
 
-/*
- * Make the target's rows of a tenant those that were built.  The caller has the
- * pair to itself.
- */
+/* Make the target's rows of a tenant those that were built. */
 void
 pj_fold_merge(const PjProjection *projection, Oid aside, const char *tenant)
 {
@@ -338,6 +338,7 @@ pj_fold_merge(const PjProjection *projection, Oid aside, const char *tenant)
 	ErrorData  *error;
 	bool		kept;
 
+	Assert(pj_pair_is_ours(projection->id, CStringGetTextDatum(tenant)));
 	merge->projection = projection;
 	merge->aside = aside;
 	merge->tenant = tenant;

@@ -2,11 +2,11 @@
  * clear.c
  *	  Emptying read models: all rows of a tenant, or those of an aggregate.
  *
- * Rows go by DELETE, never by TRUNCATE, so that readers see the old ones until
- * the transaction commits.  Tables that refer to others go first.  A projection
- * whose rows cannot be told by their tenant has a function of its own, option
- * "clear".  All of it runs as the projection's owner, contained like the rest
- * of its code.
+ * Rows are removed by DELETE, never by TRUNCATE, so that readers see the old
+ * ones until the transaction commits.  Tables that refer to others go first.  A
+ * projection whose rows cannot be told by their tenant has a function of its
+ * own, option "clear".  All of it runs as the projection's owner, contained like
+ * the rest of its code.
  *
  * Rows of other tables that refer to a target may go, too, or lose the
  * reference, by a foreign key with an action.  A replay does not bring them
@@ -166,8 +166,8 @@ remove_rows(void *arg)
 }
 
 /*
- * What is left has another digest.  Of a tenant there is nothing left; who
- * clears an aggregate finds it anew when he is done.
+ * What is left has another digest.  Of a tenant there is nothing left; whoever
+ * clears an aggregate computes the digest again afterwards.
  */
 static void
 note_digest(const Clearing *clearing)

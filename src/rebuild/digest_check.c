@@ -65,7 +65,7 @@ find_digest(PjProjection *projection, Datum tenant)
 	return pj_digest_text(&digest);
 }
 
-/* See the install script. */
+/* Returns the digest of a projection's rows of one tenant. */
 Datum
 projector_digest(PG_FUNCTION_ARGS)
 {
@@ -84,7 +84,7 @@ compare_names(const void *a, const void *b)
 				  (*(PjProjection *const *) b)->name);
 }
 
-/* See the install script. */
+/* Returns one digest of all of a tenant's read models. */
 Datum
 projector_digest_all(PG_FUNCTION_ARGS)
 {
@@ -200,7 +200,7 @@ check_projection(const PjProjection *projection, Datum tenant,
 	MemoryContextDelete(context);
 }
 
-/* See the install script. */
+/* Compares the digests that are kept with the rows. */
 Datum
 projector_check_digests(PG_FUNCTION_ARGS)
 {

@@ -6,7 +6,8 @@
  * All of it happens in a subtransaction that is rolled back.  A fold is built
  * aside, and its target not touched at all.  The others are cleared and applied
  * in place: nobody sees that, but whoever wants to change these rows has to
- * wait.  The caller has the pair to itself meanwhile.
+ * wait.  Either way offsets and items are those of a build, and the live ones
+ * stay as they are.  The caller has the pair to itself meanwhile.
  *
  * Rows are read as the projection's owner (model_rows.c), and of each the key and the
  * hash are kept.  Those are compared; only rows that differ are read once more,
@@ -27,26 +28,13 @@
 #include "utils/tuplestore.h"
 
 #include "apply/model_rows.h"
+#include "base/lock.h"
 #include "base/statement.h"
 #include "base/subxact.h"
 #include "rebuild/build_aside.h"
 #include "rebuild/clear.h"
 #include "rebuild/dry_run.h"
 #include "registry/target.h"
-#include "state/offset.h"
-#include "state/outbox.h"
-
-/* The offsets, where a replay in place does not change them. */
-static PjStatement copy_offsets = {
-	.sql = "INSERT INTO projector.projection_offsets (projection_id,"
-	" tenant_id, aggregate_id, last_sequence_number)"
-	" SELECT -projection_id, tenant_id, aggregate_id, last_sequence_number"
-	" FROM projector.projection_offsets"
-	" WHERE projection_id = $1 AND tenant_id = $2",
-	.expect = SPI_OK_INSERT,
-	.nargs = 2,
-	.argtypes = {INT4OID, TEXTOID},
-};
 
 /*
  * Rows that are not the same on both sides.  Those without a key of their own
@@ -74,7 +62,6 @@ typedef struct Side
 /* What is done for one tenant. */
 typedef struct Trying
 {
-	PjTrialPlace *place;
 	PjTrial    *trial;
 	Side	   *live;			/* of each target */
 	Side	   *rebuilt;
@@ -117,18 +104,18 @@ keep_row(void *arg, const PjRow *row)
 	pj_digest_add(reading->digest, &row->hash);
 }
 
-/* Read the rows of all targets, live ones or those made by the replay. */
+/* Read the rows of all targets, or of a table instead. */
 static void
-read_sides(Trying *trying, const PjProjection *projection, Side *sides,
-		   PjDigest *digest)
+read_sides(Trying *trying, Oid table, Side *sides, PjDigest *digest)
 {
 	memset(digest, 0, sizeof(*digest));
 	for (int i = 0; i < trying->ntargets; i++)
 	{
 		SideReading reading = {&sides[i], digest};
 		PjRowReader reader = {
-			.projection = projection,
+			.projection = trying->trial->pair.projection,
 			.target = i,
+			.table = table,
 			.tenant = trying->trial->pair.tenant,
 			.key = trying->trial->aggregate,
 			.receive = keep_row,
@@ -253,7 +240,7 @@ receive_shown(void *arg, const PjRow *row)
 
 /* Read once more those rows that differ: there are few of them. */
 static void
-show_differences(Trying *trying, const PjProjection *projection, bool live)
+show_differences(Trying *trying, bool live)
 {
 	PjTrial    *trial = trying->trial;
 
@@ -263,8 +250,9 @@ show_differences(Trying *trying, const PjProjection *projection, bool live)
 		Showing		showing = {trying, trial->differences + before,
 		trying->nshown[i] - before, live};
 		PjRowReader reader = {
-			.projection = projection,
+			.projection = trial->pair.projection,
 			.target = i,
+			.table = live ? InvalidOid : trial->place->table,
 			.tenant = trial->pair.tenant,
 			.key = trial->aggregate,
 			.shown = true,
@@ -279,31 +267,19 @@ show_differences(Trying *trying, const PjProjection *projection, bool live)
 
 /* ---- replaying ---- */
 
-/* Where what is replayed goes, and which offsets say how much that is. */
-static int32
-prepare(const PjTrialPlace *place, PjTrial *trial)
+/* Have nothing where it is replayed to. */
+static void
+empty_place(const PjTrial *trial)
 {
-	PjProjection *projection = trial->pair.projection;
-	Datum		values[2] = {Int32GetDatum(projection->id),
-	trial->pair.tenant};
+	const PjProjection *projection = trial->pair.projection;
 
-	/* nothing of that number is left of somebody else */
 	pj_aside_forget(projection->id, trial->pair.tenant);
-	if (place->is_aside)
-	{
-		trial->replayed = place->aside;
-		return projection->id;
-	}
-	pj_execute(&copy_offsets, values, NULL);
-	(void) pj_clear(projection, trial->pair.tenant, trial->aggregate);
-	pj_offsets_delete(projection->id, trial->pair.tenant, trial->aggregate);
-	pj_outbox_clear(projection->id, trial->pair.tenant, trial->aggregate);
-	trial->replayed = *projection;
-	return -projection->id;
+	if (!OidIsValid(trial->place->table))
+		(void) pj_clear(projection, trial->pair.tenant, trial->aggregate);
 }
 
 static void
-replay(PjTrial *trial, int32 bound_id)
+replay(PjTrial *trial)
 {
 	PjPair		pair = trial->pair;
 	PjReplay	replay;
@@ -312,14 +288,14 @@ replay(PjTrial *trial, int32 bound_id)
 												ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller;
 
-	pair.projection = &trial->replayed;
-	if (trial->watch)
-		trial->replayed.options.batch_size = 1;
+	pair.destination = trial->place;
 	pj_replay_init(&replay, &pair, PG_INT64_MAX);
+	if (trial->watch)
+		replay.max = 1;
 	replay.on_error = PJ_ERROR_RAISED;
 	replay.walk.aggregate = trial->aggregate;
 	replay.walk.alone = trial->aggregate != 0;
-	replay.bound_id = trial->bounded ? bound_id : 0;
+	replay.bounded = trial->bounded;
 	caller = MemoryContextSwitchTo(batch);
 	while (pj_replay_batch(&replay) > 0)
 	{
@@ -355,7 +331,8 @@ pj_trial_row(const PjTrial *trial, Datum key)
 {
 	RowSearch	search = {0, CurrentMemoryContext};
 	PjRowReader reader = {
-		.projection = &trial->replayed,
+		.projection = trial->pair.projection,
+		.table = trial->place->table,
 		.tenant = trial->pair.tenant,
 		.key = key,
 		.shown = true,
@@ -374,24 +351,25 @@ try_replay(void *arg)
 	Trying	   *trying = arg;
 	PjTrial    *trial = trying->trial;
 
-	replay(trial, prepare(trying->place, trial));
-	read_sides(trying, &trial->replayed, trying->rebuilt,
+	empty_place(trial);
+	replay(trial);
+	read_sides(trying, trial->place->table, trying->rebuilt,
 			   &trial->rebuilt_digest);
 	for (int i = 0; i < trying->ntargets; i++)
 		compare_sides(trying, i);
-	show_differences(trying, &trial->replayed, false);
+	show_differences(trying, false);
 	return false;
 }
 
 /*
- * Look at a pair that is to be tried.  The caller has it to itself.  An error
- * if it cannot be done.
+ * Look at a pair that is to be tried.  An error if it cannot be done.
  */
 void
 pj_trial_enter(PjTrial *trial, PjProjection *projection, Datum tenant)
 {
 	PjPair	   *pair = &trial->pair;
 
+	Assert(pj_pair_is_ours(projection->id, tenant));
 	pj_pair_look(pair, projection, tenant);
 	pj_clear_check(projection, false);
 	if (pair->run_id != 0)
@@ -445,21 +423,21 @@ end_trying(Trying *trying)
  * is in our own context.  What comes of it is in the current memory context.
  */
 void
-pj_trial_run(PjTrialPlace *place, PjTrial *trial)
+pj_trial_run(const PjDestination *place, PjTrial *trial)
 {
-	Trying		trying = {.place = place,.trial = trial};
+	Trying		trying = {.trial = trial};
 	ErrorData  *error;
 	bool		kept;
 
+	trial->place = place;
 	begin_trying(&trying);
-	read_sides(&trying, trial->pair.projection, trying.live,
-			   &trial->live_digest);
+	read_sides(&trying, InvalidOid, trying.live, &trial->live_digest);
 	error = pj_subtransaction(try_replay, &trying, &kept);
 	if (error)
 		ReThrowError(error);
-	show_differences(&trying, trial->pair.projection, true);
-	if (place->is_aside)
-		pj_aside_empty(place->aside.aside);
+	show_differences(&trying, true);
+	if (OidIsValid(place->table))
+		pj_aside_empty(place->table);
 	end_trying(&trying);
 }
 
@@ -467,9 +445,8 @@ pj_trial_run(PjTrialPlace *place, PjTrial *trial)
 
 typedef struct Placing
 {
-	PjTrialPlace place;
 	PjProjection *projection;
-	void		(*body) (PjTrialPlace *place, void *arg);
+	void		(*body) (const PjDestination *place, void *arg);
 	void	   *arg;
 } Placing;
 
@@ -478,16 +455,16 @@ make_place(void *arg)
 {
 	Placing    *placing = arg;
 	PjProjection *projection = placing->projection;
-	PjRun		run = {.id = -MyProcPid,.projection_id = projection->id};
+	PjDestination place = {.books = pj_books_of_build(projection->id)};
+	char	   *name = psprintf("dry_run_%d", MyProcPid);
 
-	placing->place.is_aside = pj_aside_possible(projection);
-	if (placing->place.is_aside)
+	if (pj_aside_possible(projection))
 	{
-		pj_aside_make(projection, &run);
-		if (!pj_aside_find(projection, &run, &placing->place.aside))
+		pj_aside_make(projection, name);
+		if (!pj_aside_find(projection, name, &place))
 			elog(ERROR, "could not make a place to build aside");
 	}
-	placing->body(&placing->place, placing->arg);
+	placing->body(&place, placing->arg);
 	return false;
 }
 
@@ -497,7 +474,7 @@ make_place(void *arg)
  */
 void
 pj_trials(PjProjection *projection,
-		  void (*body) (PjTrialPlace *place, void *arg), void *arg)
+		  void (*body) (const PjDestination *place, void *arg), void *arg)
 {
 	Placing		placing = {.projection = projection,.body = body,.arg = arg};
 	ErrorData  *error;

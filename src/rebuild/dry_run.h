@@ -23,13 +23,6 @@ typedef struct PjDifference
 	Datum		rebuilt;
 } PjDifference;
 
-/* Where events are tried. */
-typedef struct PjTrialPlace
-{
-	bool		is_aside;
-	PjProjection aside;			/* if so */
-} PjTrialPlace;
-
 typedef struct PjTrial
 {
 	/* what to replay */
@@ -44,7 +37,7 @@ typedef struct PjTrial
 	void	   *watcher;		/* whatever that needs */
 
 	/* what came of it */
-	PjProjection replayed;		/* as it was applied */
+	const PjDestination *place; /* where it was replayed to */
 	PjDigest	live_digest;
 	PjDigest	rebuilt_digest;
 	int64		ndifferences;
@@ -55,9 +48,9 @@ typedef struct PjTrial
 extern void pj_trial_enter(PjTrial *trial, PjProjection *projection,
 						   Datum tenant);
 extern void pj_trials(PjProjection *projection,
-					  void (*body) (PjTrialPlace *place, void *arg),
+					  void (*body) (const PjDestination *place, void *arg),
 					  void *arg);
-extern void pj_trial_run(PjTrialPlace *place, PjTrial *trial);
+extern void pj_trial_run(const PjDestination *place, PjTrial *trial);
 extern Datum pj_trial_row(const PjTrial *trial, Datum key);
 
 #endif							/* PJ_DRY_RUN_H */

@@ -25,7 +25,6 @@
 #include "rebuild/clear.h"
 #include "rebuild/dry_run.h"
 #include "rebuild/replay.h"
-#include "rebuild/verify.h"
 #include "registry/projection.h"
 #include "sandbox/user_context.h"
 #include "state/failure.h"
@@ -99,17 +98,16 @@ add_traced(void *arg, const PjEvent *event, Datum state)
 
 /* Fold those of some events that have been applied. */
 static void
-trace_events(const Explanation *explanation, PjFoldTrace *trace,
-			 PjEvent *events, int n)
+trace_events(const PjPair *pair, PjFoldTrace *trace, PjEvent *events, int n)
 {
-	PjProjection *projection = explanation->projection;
+	const PjProjection *projection = pair->projection;
 	PjWork		work = {
 		.projection = projection,
-		.tenant = TextDatumGetCString(explanation->tenant),
+		.tenant = TextDatumGetCString(pair->tenant),
 	};
 	PjEvent   **pointers;
 
-	work.hi = pj_replay_cut(projection->id, explanation->tenant, events, n);
+	work.hi = pj_replay_cut(pair, events, n);
 	if (work.hi == 0)
 		return;
 	if (projection->log_ordered)
@@ -155,7 +153,7 @@ explain_in_memory(Explanation *explanation)
 
 		CHECK_FOR_INTERRUPTS();
 		pj_replay_move_on(&replay, &events[n - 1]);
-		trace_events(explanation, &trace, events, n);
+		trace_events(&pair, &trace, events, n);
 		if (before && before != trace.row)
 			heap_freetuple(before);
 		MemoryContextReset(batch);
@@ -210,7 +208,7 @@ watch_event(PjTrial *trial, const PjReplay *replay)
 }
 
 static void
-run_trial(PjTrialPlace *place, void *arg)
+run_trial(const PjDestination *place, void *arg)
 {
 	pj_trial_run(place, arg);
 }
@@ -250,14 +248,14 @@ find_projection(const char *name, Datum tenant)
 
 	if (!pj_projection_is_own(projection) ||
 		(pj_is_fold(projection->kind) && !pj_fold_can_trace(projection)))
-		return pj_verify_lock("projector_explain", name, tenant);
+		return pj_take_alone("projector_explain", name, tenant);
 	pj_require_read_committed("projector_explain");
 	pj_refuse_in_user_code("projector_explain");
 	pj_refuse_dormant(projection);
 	return projection;
 }
 
-/* See the install script. */
+/* Lists the events that have made a row what it is. */
 Datum
 projector_explain(PG_FUNCTION_ARGS)
 {

@@ -1,30 +1,17 @@
 /*
  * rebuild.c
- *	  Building read models anew from the log, in the caller's transaction:
+ *	  Building read models again from the log, in the caller's transaction:
  *	  projector_rebuild() and what belongs to it.
  *
- * A rebuild has its pair, or all pairs of its projection, to itself.  The
- * order matters:
- *
- *	1. Note up to where the log is settled.
- *	2. Remove the pair's queued items, and close its failures.
- *	3. Clear the read model, and forget the offsets.
- *	4. With a snapshot taken after that, read the events and apply them.
- *	5. Move the cursor to what was noted.
- *
- * An event that is committed after 2 keeps its item.  If it is read in 4
- * nevertheless, its offset says so when the item is met.  The other way round,
- * an event could be read by nobody and its item removed.
- *
- * Appends go on meanwhile; those of inline projections are queued.  Readers
- * see the old rows until the transaction commits.
+ * The steps, and why they come in this order, are in rebuild_steps.c.  Appends
+ * go on meanwhile; those of inline projections are queued.  Readers see the old
+ * rows until the transaction commits.
  */
 #include "base/compat.h"
 
 #include "access/xact.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "storage/lockdefs.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -33,7 +20,6 @@
 #include "apply/read_model.h"
 #include "base/args.h"
 #include "base/guc.h"
-#include "base/lock.h"
 #include "feed/handover.h"
 #include "feed/pair_step.h"
 #include "ipc/wakeup.h"
@@ -43,15 +29,13 @@
 #include "log/tail.h"
 #include "rebuild/clear.h"
 #include "rebuild/rebuild.h"
+#include "rebuild/rebuild_steps.h"
 #include "rebuild/replay.h"
 #include "rebuild/tenant.h"
 #include "registry/projection.h"
 #include "registry/target_guard.h"
 #include "sandbox/user_context.h"
 #include "state/cursor.h"
-#include "state/failure.h"
-#include "state/offset.h"
-#include "state/outbox.h"
 #include "state/run_row.h"
 
 PG_FUNCTION_INFO_V1(projector_rebuild);
@@ -101,18 +85,6 @@ replay_all(PjReplay *replay)
 	MemoryContextDelete(batch);
 }
 
-/*
- * The position up to which everything is settled.  In log order nothing
- * behind it can be read, so it is worth a little waiting.
- */
-static int64
-settled_tail(const PjPair *pair)
-{
-	if (!pair->projection->log_ordered)
-		return pj_tail(0);
-	return Max(pj_tail(pj_tail_wait), pair->last_log_seq);
-}
-
 /* Look at a pair that is to be rebuilt, if that can be done. */
 static void
 look_at_pair(PjPair *pair, PjProjection *projection, Datum tenant)
@@ -122,43 +94,44 @@ look_at_pair(PjPair *pair, PjProjection *projection, Datum tenant)
 	pj_refuse_shadow(pair);
 }
 
-/* Rebuild one tenant.  The caller has the locks, and our own context. */
+/* Rebuild one tenant.  The caller is in our own context. */
 static int64
 rebuild_tenant(PjProjection *projection, Datum tenant)
 {
 	PjPair		pair;
+	PjRebuild	rebuild = {.pair = &pair};
 	PjReplay	replay;
 	bytea	   *definition = pj_definition_now(projection);
-	int64		tail,
-				upto;
 
+	Assert(pj_pair_is_ours(projection->id, tenant));
 	look_at_pair(&pair, projection, tenant);
 	pj_tenant_require(&pair);	/* with rows alone: they are about to go */
-	tail = settled_tail(&pair);
-	upto = projection->log_ordered ? tail : PG_INT64_MAX;
-	pj_outbox_clear_upto(projection->id, tenant, upto);
-	pj_failure_rebuilt(projection, tenant, 0, upto);
-	(void) pj_clear(projection, tenant, 0);
-	pj_offsets_delete(projection->id, tenant, 0);
+
+	/* in log order a settled tail is worth a little waiting */
+	pj_rebuild_note(&rebuild, pj_tail(projection->log_ordered ?
+									  pj_tail_wait : 0), PG_INT64_MAX);
+	(void) pj_rebuild_forget(&rebuild);
 
 	/* all is replayed, whatever state the pair was in */
-	pj_replay_init(&replay, &pair, upto);
+	pj_replay_init(&replay, &pair, rebuild.upto);
 	replay_all(&replay);
-	pj_replay_end(&pair, tail, &replay.counts, definition);
+	pj_replay_end(&pair, rebuild.settled, &replay.counts, definition);
 	return replay.counts.applied;
 }
 
 /*
- * Rebuild one aggregate: its rows, its items, its offset.  The caller has the
- * locks, and our own context.
+ * Rebuild one aggregate: its rows, its items, its offset.  The caller is in our
+ * own context.
  */
 int64
 pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
 					 Datum aggregate)
 {
 	PjPair		pair;
+	PjRebuild	rebuild = {.pair = &pair,.aggregate = aggregate};
 	PjReplay	replay;
 
+	Assert(pj_pair_is_ours(projection->id, tenant));
 	if (projection->log_ordered)
 		ereport(ERROR,
 				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -168,12 +141,12 @@ pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
 				errhint("Rebuild the tenant."));
 	look_at_pair(&pair, projection, tenant);
 	pj_tenant_require(&pair);
-	pj_outbox_clear(projection->id, tenant, aggregate);
-	pj_failure_rebuilt(projection, tenant, aggregate, PG_INT64_MAX);
-	if (pj_clear(projection, tenant, aggregate) == 0)
+
+	/* the cursor stays where it is: no tail is needed */
+	pj_rebuild_note(&rebuild, 0, PG_INT64_MAX);
+	if (pj_rebuild_forget(&rebuild) == 0)
 		pj_tenant_refuse(&pair, aggregate);
-	pj_offsets_delete(projection->id, tenant, aggregate);
-	pj_replay_init(&replay, &pair, PG_INT64_MAX);
+	pj_replay_init(&replay, &pair, rebuild.upto);
 	replay.on_error = PJ_ERROR_RAISED;
 	replay.walk.aggregate = aggregate;
 	replay.walk.alone = true;
@@ -181,7 +154,7 @@ pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
 
 	/* its rows may have been changed by hand: that is why it is rebuilt */
 	if (pj_digest_is_kept(projection))
-		pj_model_refresh(projection, tenant, pair.last_log_seq);
+		pj_model_refresh(&pair, pair.last_log_seq);
 	return replay.counts.applied;
 }
 
@@ -219,26 +192,10 @@ rebuild_tenants(PjProjection *projection)
 	return applied;
 }
 
-/* Take the locks of a pair, or of all pairs of the projection. */
-static PjProjection *
-lock_alone(const char *name, Datum tenant)
-{
-	PjProjection *projection = pj_projection_own(name, tenant ? ShareLock :
-												 ExclusiveLock);
-
-	pj_refuse_dormant(projection);
-	if (tenant)
-	{
-		pj_lock_pair(projection->id, tenant, ExclusiveLock, true);
-		pj_lock_driver(projection->id, tenant, true);
-	}
-	return projection;
-}
-
 static int64
 rebuild_projection(const char *name, Datum tenant, Datum aggregate)
 {
-	PjProjection *projection = lock_alone(name, tenant);
+	PjProjection *projection = pj_take_alone("projector_rebuild", name, tenant);
 	PjContext	saved;
 	int64		applied;
 
@@ -270,7 +227,10 @@ rebuild_all(Datum tenant)
 	return applied;
 }
 
-/* See the install script. */
+/*
+ * Rebuilds a projection's read model, for all tenants, one, or one aggregate;
+ * or those of all projections.
+ */
 Datum
 projector_rebuild(PG_FUNCTION_ARGS)
 {
@@ -288,8 +248,6 @@ projector_rebuild(PG_FUNCTION_ARGS)
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("an aggregate can be rebuilt for one projection only"),
 				errhint("Give the projection's name too."));
-	pj_require_read_committed("projector_rebuild");
-	pj_refuse_in_user_code("projector_rebuild");
 	PG_RETURN_INT64(name ?
 					rebuild_projection(TextDatumGetCString(name), tenant,
 									   aggregate) :
@@ -329,7 +287,7 @@ catch_up_tenant(PjProjection *projection, Datum tenant, int64 upto)
 	return applied;
 }
 
-/* See the install script. */
+/* Applies what waits and what the log has, up to a position. */
 Datum
 projector_catch_up(PG_FUNCTION_ARGS)
 {
@@ -340,9 +298,7 @@ projector_catch_up(PG_FUNCTION_ARGS)
 	PjContext	saved;
 	int64		applied = 0;
 
-	pj_require_read_committed("projector_catch_up");
-	pj_refuse_in_user_code("projector_catch_up");
-	projection = lock_alone(name, tenant);
+	projection = pj_take_alone("projector_catch_up", name, tenant);
 	pj_refuse_problem(projection);
 	pj_wake_at_commit();
 	pj_enter_internal(&saved);

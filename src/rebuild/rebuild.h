@@ -1,6 +1,6 @@
 /*
  * rebuild.h
- *	  Building read models anew from the log.
+ *	  Building read models again from the log.
  */
 #ifndef PJ_REBUILD_H
 #define PJ_REBUILD_H

@@ -41,13 +41,17 @@ pj_refuse_shadow(const PjPair *pair)
 void
 pj_replay_init(PjReplay *replay, PjPair *pair, int64 upto)
 {
-	const char *on_error = pair->projection->options.on_rebuild_error;
+	static const PjOnError on_error[] = {
+		[PJ_ON_REBUILD_ERROR_RAISE] = PJ_ERROR_RAISED,
+		[PJ_ON_REBUILD_ERROR_HOLD] = PJ_ERROR_RECORDED,
+		[PJ_ON_REBUILD_ERROR_SKIP] = PJ_ERROR_SKIPPED,
+	};
 
 	memset(replay, 0, sizeof(*replay));
 	replay->pair = pair;
 	replay->context = CurrentMemoryContext;
-	replay->on_error = strcmp(on_error, "raise") == 0 ? PJ_ERROR_RAISED :
-		strcmp(on_error, "skip") == 0 ? PJ_ERROR_SKIPPED : PJ_ERROR_RECORDED;
+	replay->on_error = on_error[pair->projection->options.on_rebuild_error];
+	replay->max = pair->projection->options.batch_size;
 	replay->walk.tenant = pair->tenant;
 	replay->walk.upto = upto;
 	replay->walk.event_types = pair->projection->event_types;
@@ -58,21 +62,20 @@ int
 pj_replay_read(const PjReplay *replay, PjEvent **events)
 {
 	const PjProjection *projection = replay->pair->projection;
-	int			max = projection->options.batch_size;
 	bool		more;
 
 	if (!projection->log_ordered)
-		return pj_source_walk(&replay->walk, max, events);
+		return pj_source_walk(&replay->walk, replay->max, events);
 	return pj_source_load_log(replay->pair->tenant, replay->last_log_seq,
-							  replay->walk.upto, projection->event_types, max,
-							  events, &more);
+							  replay->walk.upto, projection->event_types,
+							  replay->max, events, &more);
 }
 
 static void
 apply_events(PjReplay *replay, PjEvent *events, int n)
 {
 	bool		by_log = replay->pair->projection->log_ordered;
-	PjApply		apply = {
+	PjApplyRequest request = {
 		.pair = replay->pair,
 		.driver = PJ_BY_LOG,
 		.given = events,
@@ -80,30 +83,32 @@ apply_events(PjReplay *replay, PjEvent *events, int n)
 		.on_error = replay->on_error,
 		.rebuild = true,
 	};
+	PjApplyResult result;
 
 	if (by_log)
 		pj_events_sort(events, n);
-	apply.nranges = pj_events_ranges(events, n, &apply.ranges);
+	request.nranges = pj_events_ranges(events, n, &request.ranges);
 	if (by_log)
 		pj_events_sort_by_log(events, n);
-	pj_apply(&apply);
-	if (apply.conflict)
+	pj_apply(&request, &result);
+	if (result.conflict)
 		ereport(ERROR,
 				errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 				errmsg("projection \"%s\" is being applied by another transaction",
 					   replay->pair->projection->name),
 				errhint("Try again."));
-	if (by_log && apply.passed < pj_event_log_seq(&events[n - 1]))
+	if (by_log && result.passed < pj_event_log_seq(&events[n - 1]))
 		elog(ERROR, "events of a replay were left behind");
-	pj_apply_count(&apply, &replay->counts);
+	pj_apply_count(&result, &replay->counts);
 }
 
 /*
- * Leave out the events that a projection's offsets have not reached.  Returns
- * how many are left; they are sorted by aggregate.
+ * Leave out the events that the offsets of a pair's live read model have not
+ * reached, whatever its destination.  Returns how many are left; they are
+ * sorted by aggregate.
  */
 int
-pj_replay_cut(int32 projection_id, Datum tenant, PjEvent *events, int n)
+pj_replay_cut(const PjPair *pair, PjEvent *events, int n)
 {
 	PjRange    *ranges;
 	PjOffset   *offsets;
@@ -115,7 +120,7 @@ pj_replay_cut(int32 projection_id, Datum tenant, PjEvent *events, int n)
 	offsets = palloc(sizeof(PjOffset) * Max(nranges, 1));
 	for (int i = 0; i < nranges; i++)
 		offsets[i].aggregate = ranges[i].aggregate;
-	pj_offsets_load(projection_id, tenant, offsets, nranges);
+	pj_offsets_load(pair->projection->id, pair->tenant, offsets, nranges);
 	for (int i = 0; i < n; i++)
 		if (pj_event_sequence(&events[i]) <= offsets[events[i].range].last)
 			events[kept++] = events[i];
@@ -153,9 +158,7 @@ pj_replay_batch(PjReplay *replay)
 	if (n == 0)
 		return 0;
 	pj_replay_move_on(replay, &events[n - 1]);
-	kept = replay->bound_id ? pj_replay_cut(replay->bound_id,
-											replay->pair->tenant, events,
-											n) : n;
+	kept = replay->bounded ? pj_replay_cut(replay->pair, events, n) : n;
 	if (kept > 0)
 		apply_events(replay, events, kept);
 	return n;

@@ -16,10 +16,11 @@ typedef struct PjReplay
 	PjPair	   *pair;
 	PjOnError	on_error;
 	PjWalk		walk;			/* where it is, and where it ends */
+	int			max;			/* events of a batch */
 	int64		last_log_seq;	/* of the last event read */
 	MemoryContext context;		/* of what is kept between batches */
-	int32		bound_id;		/* go no further than this one's offsets, if
-								 * not 0 */
+	bool		bounded;		/* go no further than the offsets of the live
+								 * read model */
 
 	PjCounts	counts;			/* what became of it */
 } PjReplay;
@@ -28,8 +29,7 @@ extern void pj_replay_init(PjReplay *replay, PjPair *pair, int64 upto);
 extern int	pj_replay_batch(PjReplay *replay);
 extern int	pj_replay_read(const PjReplay *replay, PjEvent **events);
 extern void pj_replay_move_on(PjReplay *replay, const PjEvent *last);
-extern int	pj_replay_cut(int32 projection_id, Datum tenant, PjEvent *events,
-						  int n);
+extern int	pj_replay_cut(const PjPair *pair, PjEvent *events, int n);
 extern void pj_replay_end(PjPair *pair, int64 tail, const PjCounts *counts,
 						  const bytea *definition);
 extern void pj_refuse_shadow(const PjPair *pair);

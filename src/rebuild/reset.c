@@ -10,10 +10,8 @@
 #include "base/compat.h"
 
 #include "fmgr.h"
-#include "storage/lockdefs.h"
 
 #include "base/args.h"
-#include "base/lock.h"
 #include "base/statement.h"
 #include "ipc/wakeup.h"
 #include "log/log_read.h"
@@ -134,7 +132,7 @@ reset_aggregate(const PjProjection *projection, Datum tenant, Datum aggregate)
 	return count;
 }
 
-/* See the install script. */
+/* Sets checkpoints back to 0; returns how many offsets that were. */
 Datum
 projector_reset(PG_FUNCTION_ARGS)
 {
@@ -151,20 +149,12 @@ projector_reset(PG_FUNCTION_ARGS)
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("an aggregate can be reset for one tenant only"),
 				errhint("Give tenant_id too."));
-	pj_require_read_committed("projector_reset");
-	pj_refuse_in_user_code("projector_reset");
-	projection = pj_projection_own(name, tenant ? ShareLock : ExclusiveLock);
-	pj_refuse_dormant(projection);
+	projection = pj_take_alone("projector_reset", name, tenant);
 	check_repeatable(projection, force);
 
 	pj_wake_at_commit();
 	pj_enter_internal(&saved);
 	check_resettable(projection, tenant, aggregate);
-	if (tenant)
-	{
-		pj_lock_pair(projection->id, tenant, ExclusiveLock, true);
-		pj_lock_driver(projection->id, tenant, true);
-	}
 	if (tenant)
 	{
 		PjPair		pair;

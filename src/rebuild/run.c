@@ -15,9 +15,9 @@
  *
  *	1. It begins: the number goes into the cursor.  From then on nobody starts
  *	   to apply the pair's events.
- *	2. A rebuild is prepared, once those who had started have ended.  That is
- *	   rebuild.c's order: note the tail, settle what is queued, clear.  A fold
- *	   is not cleared: it is built aside (build_aside.c).
+ *	2. A rebuild is prepared, once those who had started have ended: steps 1 to
+ *	   3 of rebuild_steps.c.  A fold is not cleared: it is built aside
+ *	   (build_aside.c).
  *	3. Events are read and applied, one batch after the other.
  *	4. It ends.  What was built aside takes the live one's place.
  *
@@ -49,6 +49,7 @@
 #include "rebuild/build_aside.h"
 #include "rebuild/build_merge.h"
 #include "rebuild/clear.h"
+#include "rebuild/rebuild_steps.h"
 #include "rebuild/replay.h"
 #include "rebuild/run.h"
 #include "registry/projection.h"
@@ -56,8 +57,6 @@
 #include "sandbox/user_context.h"
 #include "state/cursor.h"
 #include "state/failure.h"
-#include "state/offset.h"
-#include "state/outbox.h"
 
 /* Projections whose flag "overrides" is out of date. */
 static PjStatement select_overridden = {
@@ -70,12 +69,6 @@ static PjStatement select_overridden = {
 	" AND r.state IN ('queued', 'running'))",
 	.expect = SPI_OK_SELECT,
 };
-
-/*
- * Emptying a read model, and putting what was built in its place, may take as
- * long as so many calls of the projection's code.
- */
-#define LONG_CALL_FACTOR	20
 
 /* A run being worked on. */
 typedef struct Job
@@ -122,7 +115,7 @@ lock_out_appends(Job *job)
 
 /*
  * The settled tail, for a run that needs it up to a position.  While writers
- * are in the way it is worth a little waiting, in other transactions.
+ * keep it back the run waits a little, between transactions.
  */
 static bool
 find_tail(Job *job, int64 wanted, int64 *tail)
@@ -135,44 +128,6 @@ find_tail(Job *job, int64 wanted, int64 *tail)
 }
 
 /*
- * What runs users' code for all rows of a tenant at once may take longer than a
- * call for one event, but not for ever.
- */
-static void
-begin_long_call(const Job *job)
-{
-	pj_deadline_begin(Min((int64) pj_kind_timeout(job->projection) *
-						  LONG_CALL_FACTOR, PG_INT32_MAX / 2));
-}
-
-/* Code that catches its cancellation has not come to its end either. */
-static void
-end_long_call(void)
-{
-	pj_deadline_disarm();
-	if (pj_deadline_passed())
-		ereport(ERROR,
-				errcode(ERRCODE_QUERY_CANCELED),
-				errmsg("%s", pj_deadline_message()));
-}
-
-/* Forget what was applied, in the order that rebuild.c explains. */
-static void
-clear_in_place(Job *job)
-{
-	PjRun	   *run = job->run;
-	PjProjection *projection = job->projection;
-
-	pj_outbox_clear_upto(projection->id, run->tenant, run->until);
-	pj_failure_rebuilt(projection, run->tenant, 0, run->until);
-	begin_long_call(job);
-	(void) pj_clear(projection, run->tenant, 0);
-	end_long_call();
-	pj_offsets_delete(projection->id, run->tenant, 0);
-	pj_cursor_restart(&job->pair, run->until);
-}
-
-/*
  * Make a place to build in.  In log order what is not settled cannot be read.
  * Otherwise all is read that is there, up to the last position drawn so far:
  * some of it may have been applied before it was settled.  What is committed
@@ -182,24 +137,28 @@ static void
 prepare_rebuild(Job *job)
 {
 	PjRun	   *run = job->run;
-	bool		by_log = job->projection->log_ordered;
-	int64		last = pj_source_last_log_seq();
+	PjRebuild	rebuild = {.pair = &job->pair};
 	int64		tail;
 
-	if (!find_tail(job, by_log ? last : 0, &tail) || !lock_out_appends(job))
+	if (!find_tail(job, job->projection->log_ordered ?
+				   pj_source_last_log_seq() : 0, &tail) ||
+		!lock_out_appends(job))
 		return;
 	pj_clear_check(job->projection, false);
-	if (run->aside)
-		pj_aside_drop(run);		/* of an earlier try */
-	run->settled = Max(tail, job->pair.last_log_seq);
-	run->until = by_log ? run->settled : pj_source_last_log_seq();
+	pj_aside_drop(run);			/* what is left of an earlier try */
+	pj_rebuild_note(&rebuild, tail, pj_source_last_log_seq());
+	run->settled = rebuild.settled;
+	run->until = rebuild.upto;
 	run->aside = pj_aside_possible(job->projection);
 	run->processed = run->last_log_seq = run->last_sequence = 0;
 	run->last_aggregate = 0;
 	if (run->aside)
-		pj_aside_make(job->projection, run);
+		pj_aside_make(job->projection, pj_aside_name(run->id));
 	else
-		clear_in_place(job);
+	{
+		(void) pj_rebuild_forget(&rebuild);
+		pj_cursor_restart(&job->pair, rebuild.upto);
+	}
 	run->prepared = true;
 	run->definition = pj_definition_now(job->projection);
 	pj_run_save(run);
@@ -220,7 +179,7 @@ end_run(Job *job, const char *state, const ErrorData *error)
 
 /* All events have been read. */
 static void
-finish_rebuild(Job *job, const PjProjection *aside)
+finish_rebuild(Job *job, const PjDestination *build)
 {
 	PjRun	   *run = job->run;
 
@@ -228,16 +187,16 @@ finish_rebuild(Job *job, const PjProjection *aside)
 	{
 		if (!lock_out_appends(job))
 			return;
-		begin_long_call(job);
-		pj_fold_merge(job->projection, aside->aside,
+		pj_long_call_begin(job->projection);
+		pj_fold_merge(job->projection, build->table,
 					  TextDatumGetCString(run->tenant));
-		end_long_call();
+		pj_deadline_end();
 		pj_aside_take_over(job->projection, run);
 	}
 	else
 		pj_cursor_forget_handover(&job->pair);
 	if (job->projection->options.digest && !pj_is_fold(job->projection->kind))
-		pj_model_refresh(job->projection, run->tenant, run->settled);
+		pj_model_refresh(&job->pair, run->settled);
 	pj_replay_end(&job->pair, run->settled, &(PjCounts) {0}, run->definition);
 	end_run(job, "completed", NULL);
 }
@@ -248,19 +207,19 @@ replay_events(Job *job)
 {
 	PjRun	   *run = job->run;
 	PjPair		pair = job->pair;
-	PjProjection aside;
+	PjDestination build;
 	PjReplay	replay;
 	int			n;
 
 	if (run->aside)
 	{
-		if (!pj_aside_find(job->projection, run, &aside))
+		if (!pj_aside_find(job->projection, pj_aside_name(run->id), &build))
 		{
 			run->prepared = false;
 			pj_run_save(run);
 			return;				/* from the start */
 		}
-		pair.projection = &aside;
+		pair.destination = &build;
 	}
 	pj_replay_init(&replay, &pair, run->until);
 	replay.walk.aggregate = run->last_aggregate;
@@ -269,7 +228,7 @@ replay_events(Job *job)
 	n = pj_replay_batch(&replay);
 	if (n == 0)
 	{
-		finish_rebuild(job, &aside);
+		finish_rebuild(job, pair.destination);
 		return;
 	}
 	run->processed += n;
@@ -459,10 +418,7 @@ pj_run_announce(PjRun *run)
 
 /* ---- ending runs from outside ---- */
 
-/*
- * End a run that has not come to its end.  The caller has the driver lock of
- * its pair, or the projection's lock exclusively.
- */
+/* End a run that has not come to its end. */
 void
 pj_run_abandon(const PjRun *run, const char *why)
 {
@@ -471,6 +427,7 @@ pj_run_abandon(const PjRun *run, const char *why)
 	.message = (char *) why};
 	PjPair		pair;
 
+	Assert(pj_driver_is_locked(run->projection_id, run->tenant));
 	if (run->aside)
 		pj_aside_drop(run);
 	if (run->running)

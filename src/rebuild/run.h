@@ -14,7 +14,7 @@
 typedef enum PjRunResult
 {
 	PJ_RUN_PASSED,				/* nothing: somebody else is at it */
-	PJ_RUN_WAITS,				/* nothing: somebody is in the way */
+	PJ_RUN_WAITS,				/* nothing: somebody blocks it */
 	PJ_RUN_ERRED,				/* nothing: it is to be tried again later */
 	PJ_RUN_MOVED				/* something; it may have come to its end */
 } PjRunResult;

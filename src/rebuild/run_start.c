@@ -13,7 +13,6 @@
 #include "utils/tuplestore.h"
 
 #include "base/args.h"
-#include "base/lock.h"
 #include "ipc/wakeup.h"
 #include "kinds/problem.h"
 #include "log/log_read.h"
@@ -63,13 +62,12 @@ queue_run(const Order *order, PjProjection *projection, Datum tenant)
 static void
 queue_runs(const Order *order, const char *name)
 {
-	PjProjection *projection = pj_projection_own(name, ExclusiveLock);
+	PjProjection *projection = pj_take_alone("projector_start_run", name, 0);
 	PjTenants	all;
 	Datum	   *others = NULL;
 	int			nothers = 0;
 	PjContext	saved;
 
-	pj_refuse_dormant(projection);
 	pj_refuse_problem(projection);
 	if (order->rebuild)
 		pj_clear_check(projection, false);
@@ -113,7 +111,7 @@ queue_all(const Order *order)
 			queue_runs(order, projections[i]->name);
 }
 
-/* See the install script. */
+/* Queues runs for workers, and returns their numbers. */
 Datum
 projector_start_run(PG_FUNCTION_ARGS)
 {
@@ -184,7 +182,7 @@ lock_run(int64 id, PjRun *run)
 	return active ? projection : NULL;
 }
 
-/* See the install script. */
+/* Cancels a run; false if it has ended. */
 Datum
 projector_cancel_run(PG_FUNCTION_ARGS)
 {
@@ -203,8 +201,7 @@ projector_cancel_run(PG_FUNCTION_ARGS)
 		PG_RETURN_BOOL(false);
 
 	/* its batch, if a worker is at one, is waited for */
-	pj_lock_pair(projection->id, run.tenant, ShareLock, true);
-	pj_lock_driver(projection->id, run.tenant, true);
+	pj_pair_lock(projection->id, run.tenant, ShareLock);
 	pj_wake_at_commit();
 	pj_hint_at_commit(run.tenant);
 	pj_enter_internal(&saved);

@@ -11,7 +11,6 @@
 #include "funcapi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
-#include "storage/lockdefs.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/json.h"
@@ -20,14 +19,12 @@
 #include "utils/tuplestore.h"
 
 #include "base/args.h"
-#include "base/lock.h"
 #include "kinds/change.h"
 #include "kinds/definition.h"
 #include "log/log_read.h"
 #include "rebuild/clear.h"
 #include "rebuild/dry_run.h"
 #include "rebuild/tenant.h"
-#include "rebuild/verify.h"
 #include "registry/projection.h"
 #include "registry/target.h"
 #include "registry/target_guard.h"
@@ -40,26 +37,6 @@ PG_FUNCTION_INFO_V1(projector_preview);
 #define SAMPLE_ROWS	10
 
 /* ---- verify ---- */
-
-/*
- * The projection, with one tenant's pair or all of them to ourselves.
- */
-PjProjection *
-pj_verify_lock(const char *function, const char *name, Datum tenant)
-{
-	PjProjection *projection;
-
-	pj_require_read_committed(function);
-	pj_refuse_in_user_code(function);
-	projection = pj_projection_own(name, tenant ? ShareLock : ExclusiveLock);
-	pj_refuse_dormant(projection);
-	if (tenant)
-	{
-		pj_lock_pair(projection->id, tenant, ExclusiveLock, true);
-		pj_lock_driver(projection->id, tenant, true);
-	}
-	return projection;
-}
 
 static void
 add_text(StringInfo json, const char *name, const char *value)
@@ -116,7 +93,7 @@ typedef struct Verification
 } Verification;
 
 static void
-verify_tenant(PjTrialPlace *place, const Verification *verification,
+verify_tenant(const PjDestination *place, const Verification *verification,
 			  Datum tenant)
 {
 	PjTrial		trial = {.bounded = true,.max = SAMPLE_ROWS};
@@ -137,7 +114,7 @@ verify_tenant(PjTrialPlace *place, const Verification *verification,
 
 /* Some tenants, except those that are among others; each in its own memory. */
 static void
-verify_each(PjTrialPlace *place, const Verification *verification,
+verify_each(const PjDestination *place, const Verification *verification,
 			const Datum *tenants, int n, const PjTenants *except)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
@@ -161,7 +138,7 @@ verify_each(PjTrialPlace *place, const Verification *verification,
  * Every tenant of the log, and those that are in the read model alone; or one.
  */
 static void
-verify_tenants(PjTrialPlace *place, void *arg)
+verify_tenants(const PjDestination *place, void *arg)
 {
 	Verification *verification = arg;
 	PjTenants	all;
@@ -183,7 +160,7 @@ verify_tenants(PjTrialPlace *place, void *arg)
 	verify_each(place, verification, others, n, &all);
 }
 
-/* See the install script. */
+/* Compares a read model with what a rebuild would make of it. */
 Datum
 projector_verify(PG_FUNCTION_ARGS)
 {
@@ -194,8 +171,8 @@ projector_verify(PG_FUNCTION_ARGS)
 	};
 	PjContext	saved;
 
-	verification.projection = pj_verify_lock("projector_verify", name,
-										 verification.tenant);
+	verification.projection = pj_take_alone("projector_verify", name,
+											verification.tenant);
 	InitMaterializedSRF(fcinfo, 0);
 	pj_guard_report_writes(verification.projection);
 	pj_enter_internal(&saved);
@@ -222,12 +199,12 @@ check_one_aggregate(const PjProjection *projection)
 }
 
 static void
-run_trial(PjTrialPlace *place, void *arg)
+run_trial(const PjDestination *place, void *arg)
 {
 	pj_trial_run(place, arg);
 }
 
-/* See the install script. */
+/* Lists the rows that another definition would make different. */
 Datum
 projector_preview(PG_FUNCTION_ARGS)
 {
@@ -247,7 +224,7 @@ projector_preview(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("max_rows must be positive"));
-	projection = pj_verify_lock("projector_preview", name, tenant);
+	projection = pj_take_alone("projector_preview", name, tenant);
 	definition = pj_definition_of(projection);
 	(void) pj_definition_change(&definition, changes);
 	if (definition.owner != pj_projection_role(projection))

@@ -13,7 +13,7 @@
  * else until projector_adopt().
  *
  * Whoever writes here has the projection's lock exclusively, as for all changes
- * of a registry row.
+ * of a registry row: write_identity() asserts it.
  */
 #include "base/compat.h"
 
@@ -89,6 +89,7 @@ write_identity(const PjProjection *projection, const Identity *identity)
 		pj_oid_array(identity->target_oids, identity->ntargets),
 	ObjectIdGetDatum(pj_registry_relid())};
 
+	Assert(pj_projection_is_locked(projection->id, ExclusiveLock));
 	pj_execute(&note_identity, values, NULL);
 }
 
@@ -189,8 +190,8 @@ pj_identity_is_complete(const PjProjection *projection)
 /*
  * Find owner and targets by name, and note and say what was found.  Of a
  * projection at home, only what has not been found before: an oid that is gone
- * must not become that of whoever has the name now.  The caller has the
- * projection's lock exclusively, and our own context.
+ * must not become that of whoever has the name now.  The caller is in our own
+ * context.
  */
 void
 pj_identity_adopt(const PjProjection *projection)

@@ -31,9 +31,25 @@ typedef enum OptionType
 	OPTION_NAMES
 } OptionType;
 
-static const char *const checkpoint_choices[] = {"none", "check", NULL};
-static const char *const on_rebuild_error_choices[] = {"raise", "hold", "skip", NULL};
-static const char *const on_error_choices[] = {"hold", "skip", "stop", NULL};
+static const char *const checkpoint_names[] = {
+	[PJ_CHECKPOINT_NONE] = "none",
+	[PJ_CHECKPOINT_CHECK] = "check",
+	NULL
+};
+
+const char *const pj_on_error_names[] = {
+	[PJ_ON_ERROR_HOLD] = "hold",
+	[PJ_ON_ERROR_SKIP] = "skip",
+	[PJ_ON_ERROR_STOP] = "stop",
+	NULL
+};
+
+static const char *const on_rebuild_error_names[] = {
+	[PJ_ON_REBUILD_ERROR_RAISE] = "raise",
+	[PJ_ON_REBUILD_ERROR_HOLD] = "hold",
+	[PJ_ON_REBUILD_ERROR_SKIP] = "skip",
+	NULL
+};
 
 typedef struct OptionDef
 {
@@ -42,7 +58,8 @@ typedef struct OptionDef
 	size_t		offset;			/* of its field in PjOptions */
 	int64		initial;		/* an int, a duration in ms, or a bool */
 	int64		max;			/* of an int; the least is 1 */
-	const char *const *choices; /* the first is the initial one */
+	const char *const *choices; /* names of an enum's values, the initial one
+								 * first; ends with NULL */
 } OptionDef;
 
 /* What is wrong with an option, and what to do. */
@@ -65,9 +82,9 @@ static const OptionDef option_defs[] = {
 	{"timeout", OPTION_DURATION, FIELD(timeout), 30 * 1000},
 	{"idempotent", OPTION_BOOL, FIELD(idempotent), false},
 	{"may_append", OPTION_BOOL, FIELD(may_append), false},
-	{"checkpoint", OPTION_CHOICE, FIELD(checkpoint), .choices = checkpoint_choices},
-	{"on_error", OPTION_CHOICE, FIELD(on_error), .choices = on_error_choices},
-	{"on_rebuild_error", OPTION_CHOICE, FIELD(on_rebuild_error), .choices = on_rebuild_error_choices},
+	{"checkpoint", OPTION_CHOICE, FIELD(checkpoint), .choices = checkpoint_names},
+	{"on_error", OPTION_CHOICE, FIELD(on_error), .choices = pj_on_error_names},
+	{"on_rebuild_error", OPTION_CHOICE, FIELD(on_rebuild_error), .choices = on_rebuild_error_names},
 	{"clear", OPTION_TEXT, FIELD(clear)},
 	{"digest", OPTION_BOOL, FIELD(digest), true},
 	{"digest_ignore", OPTION_NAMES, FIELD(digest_ignore)},
@@ -75,6 +92,12 @@ static const OptionDef option_defs[] = {
 	{"shared_targets", OPTION_BOOL, FIELD(shared_targets), false},
 	{"depends_on", OPTION_NAMES, FIELD(depends_on)},
 };
+
+/* A choice is written as an int: an enum whose first value is 0 is as wide. */
+StaticAssertDecl(sizeof(PjCheckpoint) == sizeof(int) &&
+				 sizeof(PjErrorChoice) == sizeof(int) &&
+				 sizeof(PjRebuildErrorChoice) == sizeof(int),
+				 "enums of options are as wide as an int");
 
 #define field_of(options, def, type) \
 	((type *) ((char *) (options) + (def)->offset))
@@ -90,23 +113,23 @@ list_choices(const char *const *choices)
 	return list.data;
 }
 
-/* The one of the choices that equals value; NULL if there is none. */
-static const char *
-find_choice(const char *value, const char *const *choices)
+/* Which of the choices equals value, counted from 0; -1 if none does. */
+int
+pj_choice(const char *value, const char *const *choices)
 {
 	for (int i = 0; choices[i]; i++)
 		if (strcmp(value, choices[i]) == 0)
-			return choices[i];
-	return NULL;
+			return i;
+	return -1;
 }
 
-/* The same; an error if there is none. */
-const char *
+/* The same; an error if none does. */
+int
 pj_choose(const char *value, const char *const *choices, const char *what)
 {
-	const char *found = find_choice(value, choices);
+	int			found = pj_choice(value, choices);
 
-	if (found == NULL)
+	if (found < 0)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("invalid %s \"%s\"", what, value),
@@ -195,15 +218,15 @@ read_choice(const OptionDef *def, JsonbValue *value, PjOptions *options,
 			OptionError *wrong)
 {
 	char	   *given = NULL;
-	const char *found = NULL;
+	int			found = -1;
 
 	if (value->type == jbvString)
 		given = pnstrdup(value->val.string.val, value->val.string.len);
 	if (given)
-		found = find_choice(given, def->choices);
-	if (found)
+		found = pj_choice(given, def->choices);
+	if (found >= 0)
 	{
-		*field_of(options, def, const char *) = found;
+		*field_of(options, def, int) = found;
 		return;
 	}
 	wrong->message = given ?
@@ -301,7 +324,7 @@ set_initial(PjOptions *options)
 				*field_of(options, def, bool) = def->initial;
 				break;
 			case OPTION_CHOICE:
-				*field_of(options, def, const char *) = def->choices[0];
+				*field_of(options, def, int) = 0;
 				break;
 			case OPTION_TEXT:
 				*field_of(options, def, const char *) = NULL;
@@ -360,7 +383,6 @@ read_options(Jsonb *json, PjOptions *options, OptionError *first)
 		if (wrong.message && !first->message)
 			*first = wrong;
 	}
-	options->skip_errors = strcmp(options->on_error, "skip") == 0;
 }
 
 /* The same; an error names the option that is wrong. */

@@ -8,6 +8,31 @@
 #include "base/compat.h"
 #include "utils/jsonb.h"
 
+/* Option "checkpoint": must a handler stamp the row of each event? */
+typedef enum PjCheckpoint
+{
+	PJ_CHECKPOINT_NONE,
+	PJ_CHECKPOINT_CHECK
+} PjCheckpoint;
+
+/* Option "on_error": what becomes of an event that has failed too often. */
+typedef enum PjErrorChoice
+{
+	PJ_ON_ERROR_HOLD,			/* its aggregate waits */
+	PJ_ON_ERROR_SKIP,			/* it is left out */
+	PJ_ON_ERROR_STOP			/* its tenant waits, in log order */
+} PjErrorChoice;
+
+/* Option "on_rebuild_error": the same, while a rebuild reads the log. */
+typedef enum PjRebuildErrorChoice
+{
+	PJ_ON_REBUILD_ERROR_RAISE,	/* the rebuild fails */
+	PJ_ON_REBUILD_ERROR_HOLD,
+	PJ_ON_REBUILD_ERROR_SKIP
+} PjRebuildErrorChoice;
+
+extern const char *const pj_on_error_names[];
+
 typedef struct PjOptions
 {
 	int			batch_size;
@@ -18,10 +43,9 @@ typedef struct PjOptions
 	int64		timeout;
 	bool		idempotent;
 	bool		may_append;
-	const char *checkpoint;		/* "none" or "check" */
-	const char *on_error;		/* "hold", "stop" or "skip" */
-	bool		skip_errors;	/* on_error is "skip" */
-	const char *on_rebuild_error;	/* "raise", "hold" or "skip" */
+	PjCheckpoint checkpoint;
+	PjErrorChoice on_error;
+	PjRebuildErrorChoice on_rebuild_error;
 	const char *clear;			/* name of a function, or NULL */
 	bool		digest;
 	const char **digest_ignore; /* names of columns; ends with NULL */
@@ -36,8 +60,9 @@ extern Jsonb *pj_options_set_text(Jsonb *json, const char *option,
 extern Jsonb *pj_options_set_names(Jsonb *json, const char *option,
 								   const char **names);
 extern const char *pj_options_read(Jsonb *json, PjOptions *options);
-extern const char *pj_choose(const char *value, const char *const *choices,
-							 const char *what);
+extern int	pj_choice(const char *value, const char *const *choices);
+extern int	pj_choose(const char *value, const char *const *choices,
+					  const char *what);
 extern bool pj_options_ignore(const PjOptions *options, const char *column);
 
 #endif							/* PJ_OPTIONS_H */

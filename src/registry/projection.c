@@ -13,16 +13,12 @@
  */
 #include "base/compat.h"
 
-#include "access/htup_details.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/datum.h"
-#include "utils/fmgrprotos.h"
 #include "utils/inval.h"
 #include "utils/jsonb.h"
 #include "utils/memutils.h"
@@ -37,48 +33,11 @@
 #include "ipc/waiters.h"
 #include "registry/identity.h"
 #include "registry/projection.h"
-#include "registry/target.h"
+#include "registry/registry_row.h"
 #include "registry/target_guard.h"
 #include "sandbox/user_context.h"
 
 PG_FUNCTION_INFO_V1(projector_projections_changed);
-
-/* The columns of table projections, in order. */
-enum
-{
-	Anum_projection_id = 1,
-	Anum_name,
-	Anum_owner,
-	Anum_source,
-	Anum_kind,
-	Anum_handler,
-	Anum_fold,
-	Anum_fold_columns,
-	Anum_statement,
-	Anum_targets,
-	Anum_key,
-	Anum_event_types,
-	Anum_mode,
-	Anum_ordering,
-	Anum_options,
-	Anum_paused,
-	Anum_paused_by,
-	Anum_pause_reason,
-	Anum_overrides,
-	Anum_skips,
-	Anum_handover_log_seq,
-	Anum_started,
-	Anum_home,
-	Anum_definition_hash,
-	Anum_search_path,
-	Anum_created_at,
-	Anum_paused_at,
-	Anum_owner_oid,
-	Anum_target_oids,
-	Anum_resolved_in,
-	Anum_target_changes,
-	Anum_settings
-};
 
 static PjTable projections_table = {"projections", "projections_pkey"};
 
@@ -89,6 +48,20 @@ const char *const pj_mode_names[] = {
 	[PJ_FOLLOW] = "follow",
 	[PJ_INLINE] = "inline",
 	[PJ_STRICT] = "strict",
+	NULL
+};
+
+const char *const pj_kind_names[] = {
+	[PJ_KIND_HANDLER] = "handler",
+	[PJ_KIND_FOLD] = "fold",
+	[PJ_KIND_FOLD_COLUMNS] = "fold_columns",
+	[PJ_KIND_STATEMENT] = "statement",
+	NULL
+};
+
+const char *const pj_ordering_names[] = {
+	[PJ_ORDERING_AGGREGATE] = "aggregate",
+	[PJ_ORDERING_LOG] = "log",
 	NULL
 };
 
@@ -151,12 +124,13 @@ pj_home(void)
 PjMode
 pj_mode(const char *name)
 {
-	const char *found = pj_choose(name, pj_mode_names, "mode");
+	return pj_choose(name, pj_mode_names, "mode");
+}
 
-	for (int mode = PJ_OFF; mode <= PJ_STRICT; mode++)
-		if (pj_mode_names[mode] == found)
-			return mode;
-	pg_unreachable();
+PjOrdering
+pj_ordering(const char *name)
+{
+	return pj_choose(name, pj_ordering_names, "ordering");
 }
 
 /*
@@ -167,197 +141,6 @@ bool
 pj_mode_queues(PjMode mode)
 {
 	return mode != PJ_OFF && mode != PJ_FOLLOW;
-}
-
-/* The types subscribed to, taken apart. */
-static void
-read_event_types(PjProjection *p, Datum column)
-{
-	ArrayType  *array = DatumGetArrayTypePCopy(column);
-	bool	   *nulls;
-
-	p->event_types = PointerGetDatum(array);
-	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT,
-					  &p->types, &nulls, &p->ntypes);
-	for (int i = 0; i < p->ntypes; i++)
-		if (nulls[i])
-		{
-			p->unreadable = "event_types contains null";
-			p->event_types = (Datum) 0; /* it may be any */
-		}
-}
-
-/*
- * A name, qualified and quoted.  One that cannot be read becomes a name that can
- * be, and that nothing has, because it is not qualified.
- */
-static const char *
-read_name(PjProjection *p, const char *name, const char *column)
-{
-	if (name == NULL)
-		p->unreadable = psprintf(strcmp(column, "targets") == 0 ?
-								 "%s contains null" : "%s is null", column);
-	else if (!pj_name_is_readable(name))
-		p->unreadable = psprintf("invalid name in %s: \"%s\"", column, name);
-	else
-		return name;
-	return quote_identifier(name ? name : "null");
-}
-
-/* Exactly the one of the four that the kind says. */
-static void
-read_code(PjProjection *p, const char *handler, const char *fold,
-		  Jsonb *fold_columns, const char *statement)
-{
-	if (strcmp(p->kind, "handler") == 0)
-		p->handler = read_name(p, handler, "handler");
-	else if (strcmp(p->kind, "fold") == 0)
-		p->fold = read_name(p, fold, "fold");
-	else if (strcmp(p->kind, "fold_columns") == 0)
-	{
-		if (fold_columns == NULL || !JB_ROOT_IS_OBJECT(fold_columns))
-			p->unreadable = "fold_columns is not a JSON object";
-		p->fold_columns = p->unreadable == NULL ? fold_columns :
-			DatumGetJsonbP(DirectFunctionCall1(jsonb_in,
-											   CStringGetDatum("{}")));
-	}
-	else
-	{
-		if (statement == NULL)
-			p->unreadable = "statement is null";
-		p->statement = statement ? statement : "";
-	}
-}
-
-/* As many names as there are, each of which can be read. */
-static void
-read_targets(PjProjection *p, Datum column)
-{
-	ArrayType  *array = DatumGetArrayTypePCopy(column);
-	const char *before = p->unreadable;
-	Datum	   *names;
-	bool	   *nulls;
-	int			n;
-
-	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &names, &nulls,
-					  &n);
-	if (ARR_NDIM(array) > 1)
-		p->unreadable = "targets has more than one dimension";
-	for (int i = 0; i < n; i++)
-		names[i] = CStringGetTextDatum(read_name(p, nulls[i] ? NULL :
-												 TextDatumGetCString(names[i]),
-												 "targets"));
-	if (pj_is_fold(p->kind) && n != 1)
-		p->unreadable = "targets of a fold is not one table";
-	if (pj_is_fold(p->kind) && n == 0)
-	{
-		Datum		none = CStringGetTextDatum("\"null\"");
-
-		p->targets = pj_text_array(&none, 1);	/* code counts on it */
-	}
-	else
-		p->targets = pj_text_array(names, n);
-	p->misnamed = p->unreadable != before;
-}
-
-/* What may be wrong in a row that was written by hand, or by a later version. */
-static void
-read_choices(PjProjection *p, const char *mode)
-{
-	const char *problem;
-	int			i = PJ_OFF;
-
-	while (pj_mode_names[i] && strcmp(pj_mode_names[i], mode) != 0)
-		i++;
-	p->mode = pj_mode_names[i] ? i : PJ_ASYNC;
-	if (pj_mode_names[i] == NULL)
-		p->unreadable = psprintf("unknown mode \"%s\"", mode);
-	p->log_ordered = strcmp(p->ordering, "log") == 0;
-	problem = pj_options_read(p->options_json, &p->options);
-	if (problem)
-		p->unreadable = problem;
-	for (i = 0; p->options.writes[i]; i++)
-		p->options.writes[i] = read_name(p, p->options.writes[i],
-										 "option \"writes\"");
-	if (p->options.clear)
-		p->options.clear = read_name(p, p->options.clear,
-									 "option \"clear\"");
-}
-
-/*
- * The oids, if they are those of this database.  A restored row brings the
- * oids that were.
- */
-static void
-read_oids(PjProjection *p, Datum owner, Datum targets, Oid resolved_in)
-{
-	ArrayType  *array = DatumGetArrayTypePCopy(targets);
-	Datum	   *oids;
-	bool	   *nulls;
-	int			n;
-
-	p->resolved = !p->dormant && resolved_in == registry.relid;
-	if (!p->resolved)
-		return;
-	deconstruct_array(array, OIDOID, sizeof(Oid), true, TYPALIGN_INT, &oids,
-					  &nulls, &n);
-	p->owner_oid = DatumGetObjectId(owner);
-	p->target_oids = palloc0(sizeof(Oid) * (pj_target_count(p) + 1));
-	for (int i = 0; i < Min(n, pj_target_count(p)); i++)
-		p->target_oids[i] = nulls[i] ? InvalidOid : DatumGetObjectId(oids[i]);
-}
-
-static void
-read_row(HeapTuple tuple, TupleDesc desc, PjProjection *p)
-{
-	Datum	   *columns;
-	bool	   *nulls;
-	const char *problem;
-
-	pj_deform(tuple, desc, &columns, &nulls);
-	memset(p, 0, sizeof(*p));
-
-#define text_column(anum) \
-	(nulls[(anum) - 1] ? NULL : TextDatumGetCString(columns[(anum) - 1]))
-
-	p->id = p->base_id = DatumGetInt32(columns[Anum_projection_id - 1]);
-	p->name = text_column(Anum_name);
-	p->owner = text_column(Anum_owner);
-	p->kind = text_column(Anum_kind);
-	read_code(p, text_column(Anum_handler), text_column(Anum_fold),
-			  nulls[Anum_fold_columns - 1] ? NULL :
-			  DatumGetJsonbPCopy(columns[Anum_fold_columns - 1]),
-			  text_column(Anum_statement));
-	p->key = text_column(Anum_key);
-	read_targets(p, columns[Anum_targets - 1]);
-	if (!nulls[Anum_event_types - 1])
-		read_event_types(p, columns[Anum_event_types - 1]);
-	p->ordering = text_column(Anum_ordering);
-	p->options_json = DatumGetJsonbPCopy(columns[Anum_options - 1]);
-	read_choices(p, text_column(Anum_mode));
-	p->paused = DatumGetBool(columns[Anum_paused - 1]);
-	p->overrides = DatumGetBool(columns[Anum_overrides - 1]);
-	p->skips = DatumGetBool(columns[Anum_skips - 1]) ||
-		p->options.skip_errors ||
-		strcmp(p->options.on_rebuild_error, "skip") == 0;
-	p->handed_over = !nulls[Anum_handover_log_seq - 1];
-	if (p->handed_over)
-		p->handover_log_seq = DatumGetInt64(columns[Anum_handover_log_seq - 1]);
-	p->started = DatumGetBool(columns[Anum_started - 1]);
-	/* as column xmin has it: that of a frozen row, too */
-	p->written_by = HeapTupleHeaderGetRawXmin(tuple->t_data);
-	p->version = (uint64) p->written_by << 32 |
-		HeapTupleHeaderGetRawCommandId(tuple->t_data);
-	p->dormant = strcmp(TextDatumGetCString(columns[Anum_home - 1]),
-						pj_home()) != 0;
-	p->search_path = text_column(Anum_search_path);
-	read_oids(p, columns[Anum_owner_oid - 1], columns[Anum_target_oids - 1],
-			  DatumGetObjectId(columns[Anum_resolved_in - 1]));
-	p->target_changes = DatumGetInt32(columns[Anum_target_changes - 1]);
-	p->settings_json = DatumGetJsonbPCopy(columns[Anum_settings - 1]);
-	problem = pj_settings_read(p->settings_json, &p->settings);
-	if (problem)
-		p->unreadable = problem;
 }
 
 static void
@@ -394,7 +177,8 @@ load_registry(void)
 		if (count == room)
 			projections = repalloc(projections,
 								   sizeof(PjProjection) * (room *= 2));
-		read_row(tuple, RelationGetDescr(fetch.heap), &projections[count++]);
+		pj_registry_read_row(tuple, RelationGetDescr(fetch.heap),
+							 registry.relid, &projections[count++]);
 	}
 	pj_fetch_end(&fetch);
 	UnregisterSnapshot(snapshot);
@@ -669,6 +453,7 @@ pj_registry_update(PjStatement *stmt, Datum *values, const char *nulls)
 {
 	PjProjection *projection;
 
+	Assert(pj_projection_is_locked(DatumGetInt32(values[0]), ExclusiveLock));
 	pj_waiters_tell_all();
 	if (pj_execute(stmt, values, nulls) != 1)
 		ereport(ERROR,
@@ -683,8 +468,7 @@ pj_registry_update(PjStatement *stmt, Datum *values, const char *nulls)
 
 /*
  * Note in the registry whether some tenant is run in a way of its own, and
- * perhaps that there is to be a new handover.  The caller has the projection's
- * lock exclusively.
+ * perhaps that there is to be a new handover.
  */
 void
 pj_registry_note_overrides(const PjProjection *projection,

@@ -22,22 +22,43 @@ typedef enum PjMode
 	PJ_STRICT
 } PjMode;
 
-extern const char *const pj_mode_names[];
+/* In which way a projection says what it does with events. */
+typedef enum PjKindId
+{
+	PJ_KIND_HANDLER,
+	PJ_KIND_FOLD,
+	PJ_KIND_FOLD_COLUMNS,
+	PJ_KIND_STATEMENT
+} PjKindId;
 
+/* Which events must not overtake each other. */
+typedef enum PjOrdering
+{
+	PJ_ORDERING_UNSET = -1,		/* as the kind needs it */
+	PJ_ORDERING_AGGREGATE,		/* those of an aggregate */
+	PJ_ORDERING_LOG				/* those of a tenant */
+} PjOrdering;
+
+extern const char *const pj_mode_names[];
+extern const char *const pj_kind_names[];
+extern const char *const pj_ordering_names[];
+
+/*
+ * What is projected: a row of the registry.  Where it is written is said by
+ * PjDestination.
+ */
 typedef struct PjProjection
 {
-	int32		id;				/* negative while it is built aside */
-	int32		base_id;		/* in the registry */
-	Oid			aside;			/* where rows are kept instead of the target */
+	int32		id;
 	const char *name;
 	const char *owner;			/* its name when the row was written */
-	const char *kind;
+	PjKindId	kind;
 	const char *handler;		/* one of these four, according to kind; names
 								 * are schema-qualified and quoted */
 	const char *fold;
 	Jsonb	   *fold_columns;
 	const char *statement;
-	Datum		targets;		/* text[], the names likewise */
+	Datum		targets;		/* text[] of such names */
 	bool		resolved;		/* the next two are known; else names count */
 	Oid			owner_oid;
 	Oid		   *target_oids;	/* as many as targets; invalid if missing */
@@ -47,8 +68,8 @@ typedef struct PjProjection
 	Datum	   *types;			/* the same, taken apart */
 	int			ntypes;
 	PjMode		mode;
-	const char *ordering;
-	bool		log_ordered;	/* ordering is "log" */
+	PjOrdering	ordering;
+	bool		log_ordered;	/* ordering is PJ_ORDERING_LOG */
 	Jsonb	   *options_json;
 	PjOptions	options;
 	bool		paused;
@@ -81,9 +102,9 @@ extern void pj_projection_check_own(const PjProjection *projection);
 extern PjProjection *pj_projection_own(const char *name, LOCKMODE mode);
 /* Is it a fold, written as a function or as expressions? */
 static inline bool
-pj_is_fold(const char *kind)
+pj_is_fold(PjKindId kind)
 {
-	return strcmp(kind, "fold") == 0 || strcmp(kind, "fold_columns") == 0;
+	return kind == PJ_KIND_FOLD || kind == PJ_KIND_FOLD_COLUMNS;
 }
 
 /* Is a fold's key the aggregate, so that each has a row of its own? */
@@ -94,6 +115,7 @@ pj_key_is_aggregate(const char *key)
 }
 
 extern PjMode pj_mode(const char *name);
+extern PjOrdering pj_ordering(const char *name);
 extern bool pj_mode_queues(PjMode mode);
 extern bool pj_projection_wants(const PjProjection *projection,
 								const PjEvent *event);

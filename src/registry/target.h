@@ -7,23 +7,32 @@
 
 #include "base/compat.h"
 #include "nodes/pg_list.h"
+#include "nodes/primnodes.h"
 #include "utils/relcache.h"
 
 #include "registry/projection.h"
 
-extern bool pj_name_is_readable(const char *name);
-extern List *pj_parse_name(const char *name, const char *what);
 /* What is asked of a target besides a column tenant_id. */
 typedef enum PjTargetNeed
 {
 	PJ_NEEDS_NOTHING,
 	PJ_NEEDS_CHECKPOINT,		/* of option "checkpoint" */
 	PJ_NEEDS_FOLD,				/* that is kept by the runtime */
-	PJ_NEEDS_LOG_FOLD			/* likewise, several aggregates in one row */
+	PJ_NEEDS_LOG_FOLD			/* the same, several aggregates in one row */
 } PjTargetNeed;
 
+/* target_check.c */
 extern Oid	pj_target_check(const char *name, Oid owner, PjTargetNeed need);
 extern void pj_target_recheck(Oid relid, Oid owner, PjTargetNeed need);
+extern void pj_target_check_fold(Relation rel, Oid owner, bool several);
+extern void pj_target_check_storage(Relation rel);
+extern char *pj_target_key_column(Oid relid);
+extern char *pj_target_key(Relation rel);
+
+/* target.c */
+extern bool pj_name_is_readable(const char *name);
+extern List *pj_parse_name(const char *name, const char *what);
+extern RangeVar *pj_parse_table(const char *name);
 extern Oid	pj_target_by_name(const char *name);
 extern Oid	pj_target_find(const PjProjection *projection, int i);
 extern Oid	pj_target_oid(const PjProjection *projection, int i);
@@ -31,12 +40,13 @@ extern char *pj_target_find_name(Oid relid);
 extern char *pj_target_name(Oid relid);
 extern Oid	pj_target_owner(Oid relid);
 extern char *pj_target_noted_name(const PjProjection *projection, int i);
-extern void pj_target_check_fold(Relation rel, Oid owner, bool several);
-extern void pj_target_check_storage(Relation rel);
+extern void pj_target_refuse_altered(const PjProjection *projection,
+									 const char *table);
 extern bool pj_target_has_rows(Oid relid);
 extern bool pj_target_is(const PjProjection *projection, Oid relid);
 extern int	pj_target_count(const PjProjection *projection);
-extern char *pj_target_key(Relation rel);
+
+/* target_query.c */
 extern char *pj_target_delete_query(Oid relid, bool aggregate);
 extern char *pj_target_rows_query(Relation rel, const PjProjection *projection,
 								  bool shown, bool one_key);

@@ -161,7 +161,7 @@ relation_changed(Datum arg, Oid relid)
 static Approved *
 find_approved(const PjProjection *projection, Oid relid)
 {
-	return &approved[(relid ^ projection->base_id) % NUM_APPROVED];
+	return &approved[(relid ^ projection->id) % NUM_APPROVED];
 }
 
 static bool
@@ -170,7 +170,7 @@ is_approved(const PjProjection *projection, Oid relid)
 	const Approved *place = find_approved(projection, relid);
 
 	return place->relid == relid &&
-		place->projection_id == projection->base_id &&
+		place->projection_id == projection->id &&
 		place->version == projection->version;
 }
 
@@ -183,7 +183,7 @@ approve(const PjProjection *projection, Oid relid)
 		CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
 	registered = true;
 	*find_approved(projection, relid) =
-		(Approved) {relid, projection->base_id, projection->version};
+		(Approved) {relid, projection->id, projection->version};
 }
 
 /*

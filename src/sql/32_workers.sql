@@ -1,18 +1,15 @@
--- What the workers of this database do now.  Tables: none.
+-- What the workers of this database do now: "idle", "looking" (for work),
+-- "applying" (a batch of a projection and tenant), "run" (a batch of their run)
+-- or "chores", and since when.  Only those who may read a status view get rows.
+-- Tables: none; it is in shared memory.
 CREATE FUNCTION projector.worker_activity(
     OUT slot integer, OUT pid integer, OUT projection_id integer,
     OUT tenant_id text, OUT activity text, OUT since timestamptz)
 RETURNS SETOF record
-LANGUAGE sql STABLE PARALLEL RESTRICTED SECURITY DEFINER ROWS 1
-SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT NULL::integer, a.pid, p.projection_id,
-           substring(a.query FROM '^projection ".*", tenant "(.*)"$'), a.query, a.query_start
-    FROM pg_stat_activity a
-    LEFT JOIN projector.projections p
-        ON a.state = 'active' AND p.name = substring(a.query FROM '^projection "(.*)", tenant ".*"$')
-    WHERE a.backend_type = 'projector worker' AND a.datname = current_database()
-$$;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 1
+AS 'MODULE_PATHNAME', 'projector_worker_activity';
+COMMENT ON FUNCTION projector.worker_activity IS
+    'what each worker of this database does now';
 
 -- Since when this database waits for a worker that there is no room for; NULL
 -- if it does not wait.  Tables: none.

@@ -1,6 +1,5 @@
 -- What an operator looks at.  Whoever may read these views needs no other
--- privilege: the functions that they call, below, can be executed by everybody
--- who can get at them, and say nothing that the views do not say.
+-- privilege: everybody may execute the functions that they call, below.
 
 -- Does a projection live in this database?  If not, the database is a copy.
 CREATE FUNCTION projector.is_home(home text) RETURNS boolean
@@ -24,24 +23,14 @@ CREATE FUNCTION projector.lag_warning() RETURNS interval
 LANGUAGE C STABLE PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'projector_lag_warning';
 
--- Why no worker runs in this database, and the command that changes that; both
--- null if one runs.
+-- The following return rows only to those who may read one of the views.
+
+-- Why no worker runs in this database, and the command that changes that; no row
+-- if one runs.
 CREATE FUNCTION projector.no_worker(OUT reason text, OUT remedy text)
-LANGUAGE sql STABLE PARALLEL RESTRICTED SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT CASE WHEN current_setting('projector.enabled', true) = 'off'
-                THEN 'projector.enabled = off'
-                WHEN projector.worker_waits_since() IS NOT NULL
-                THEN 'all background worker slots are in use'
-                ELSE 'no worker runs here' END,
-           CASE WHEN current_setting('projector.enabled', true) = 'off'
-                THEN 'ALTER SYSTEM SET projector.enabled = on; SELECT pg_reload_conf()'
-                WHEN projector.worker_waits_since() IS NOT NULL
-                THEN 'SELECT projector_drain()  -- and raise max_worker_processes, which needs a restart'
-                ELSE 'SELECT projector_worker_start()' END
-    WHERE NOT EXISTS (SELECT FROM projector.worker_activity())
-$$;
+RETURNS SETOF record
+LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1
+AS 'MODULE_PATHNAME', 'projector_no_worker';
 
 -- The open transactions that have appended events, the oldest first.  The end of
 -- the log is not settled before they end.
@@ -49,69 +38,26 @@ CREATE FUNCTION projector.appenders(
     OUT pid integer, OUT gid text, OUT role text, OUT state text,
     OUT since timestamptz)
 RETURNS SETOF record
-LANGUAGE sql STABLE PARALLEL RESTRICTED SECURITY DEFINER ROWS 1
-SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT k.pid, x.gid, coalesce(a.usename, x.owner)::text, a.state,
-           coalesce(a.xact_start, x.prepared)
-    FROM pg_locks k
-    LEFT JOIN pg_stat_activity a ON a.pid = k.pid
-    LEFT JOIN pg_locks n
-        ON k.pid IS NULL AND n.pid IS NULL AND n.locktype = 'transactionid'
-           AND n.virtualtransaction = k.virtualtransaction AND n.granted
-    LEFT JOIN pg_prepared_xacts x ON x.transaction = n.transactionid
-    WHERE k.locktype = 'relation' AND k.granted
-      AND k.relation = 'projector.events'::regclass
-      AND k.database = (SELECT oid FROM pg_database
-                        WHERE datname = current_database())
-      AND k.mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock',
-                     'ExclusiveLock', 'AccessExclusiveLock')
-      AND k.pid IS DISTINCT FROM pg_backend_pid()
-    ORDER BY 5, 1
-$$;
+LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1
+AS 'MODULE_PATHNAME', 'projector_appenders';
 
--- The sessions, workers aside, that keep everybody else from a projection (pair
--- false) or from one of its tenants.  A tenant is known by the hash that its
--- lock is known by.
+-- The sessions, workers aside, that keep others from a projection (class 20554,
+-- the key is its number) or from one of its tenants (20555, and 20556 for all
+-- but appends; the key is the hash that the tenant's lock is known by).
 CREATE FUNCTION projector.lockers(
     OUT pid integer, OUT role text, OUT since timestamptz,
     OUT class integer, OUT key bigint)
 RETURNS SETOF record
-LANGUAGE sql STABLE PARALLEL RESTRICTED SECURITY DEFINER ROWS 1
-SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT l.pid, a.usename::text, a.xact_start, l.objsubid::integer,
-           CASE WHEN l.objsubid = 20554 THEN l.classid::bigint
-                ELSE l.classid::bigint << 32 | l.objid::bigint END
-    FROM pg_locks l
-    JOIN pg_stat_activity a ON a.pid = l.pid
-    WHERE l.locktype = 'advisory' AND l.granted AND l.mode = 'ExclusiveLock'
-      AND l.objsubid IN (20554, 20555, 20556)
-      AND l.database = (SELECT oid FROM pg_database
-                        WHERE datname = current_database())
-      AND a.backend_type <> 'projector worker'
-      AND l.pid <> pg_backend_pid()
-$$;
+LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1
+AS 'MODULE_PATHNAME', 'projector_lockers';
 
 -- Every projection with every tenant of the log, and every one that it has a
 -- cursor for.  The planner is to believe that there is one row: with an honest
 -- estimate it would have the views compiled, which takes seconds.
 CREATE FUNCTION projector.pairs(OUT projection_id integer, OUT tenant_id text)
 RETURNS SETOF record
-LANGUAGE sql STABLE PARALLEL RESTRICTED SECURITY DEFINER ROWS 1
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $$
-    WITH RECURSIVE t (tenant_id) AS (
-        (SELECT e.tenant_id FROM projector.events e ORDER BY e.tenant_id LIMIT 1)
-        UNION ALL
-        SELECT (SELECT e.tenant_id FROM projector.events e
-                WHERE e.tenant_id > t.tenant_id ORDER BY e.tenant_id LIMIT 1)
-        FROM t WHERE t.tenant_id IS NOT NULL)
-    SELECT p.projection_id, t.tenant_id
-    FROM projector.projections p CROSS JOIN t WHERE t.tenant_id IS NOT NULL
-    UNION
-    SELECT c.projection_id, c.tenant_id FROM projector.projection_cursors c
-$$;
+LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1
+AS 'MODULE_PATHNAME', 'projector_pairs';
 
 -- One row per projection and tenant.  Counts stop at 10,000.
 CREATE VIEW projector.status_by_tenant AS

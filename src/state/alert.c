@@ -85,7 +85,7 @@ notify(const char *payload)
 }
 
 /*
- * An event is dead or has been passed over, or its aggregate has reached
+ * An event is dead or has been skipped, or its aggregate has reached
  * error_threshold.
  */
 void

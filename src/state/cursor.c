@@ -5,7 +5,7 @@
  * A cursor says: every event of the tenant up to last_log_seq is applied,
  * skipped, filtered out or has an outbox row.  A pair that is "replaying" or
  * "switching" has its log read up to the projection's handover; in all other
- * states events come by themselves and the cursor follows.
+ * states the capture trigger queues new events, and the cursor follows.
  */
 #include "base/compat.h"
 
@@ -80,9 +80,9 @@ static PjStatement select_unread = {
 };
 
 /*
- * Likewise, but their events come by themselves: move their cursors.  $5 is
- * the mode of those that have none of their own.  Whoever has locked a cursor
- * moves it himself.
+ * The same tenants, where the capture trigger queues new events: move their
+ * cursors.  $5 is the mode of those that have none of their own.  A cursor that
+ * another session has locked is left alone: that session moves it.
  */
 static PjStatement follow = {
 	.sql = "UPDATE projector.projection_cursors SET last_log_seq = $4,"
@@ -199,12 +199,7 @@ static const char *const state_names[] = {
 static PjState
 state_of(const char *name)
 {
-	const char *found = pj_choose(name, state_names, "state");
-
-	for (int state = PJ_LIVE; state <= PJ_STOPPED; state++)
-		if (state_names[state] == found)
-			return state;
-	pg_unreachable();
+	return pj_choose(name, state_names, "state");
 }
 
 static void
@@ -243,8 +238,8 @@ state_of_new(const PjProjection *projection)
 }
 
 /*
- * Find out how a projection is run for a tenant, as things are now.  Who
- * relies on the answer holds the pair's lock.
+ * Find out how a projection is run for a tenant, as things are now.  Without
+ * the pair's lock, the answer may be out of date at once.
  */
 void
 pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
@@ -258,6 +253,7 @@ pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	pair->projection = projection;
 	pair->tenant = tenant;
+	pair->destination = NULL;
 	pair->mode = projection->mode;
 	pair->paused = projection->paused;
 	pair->run_id = 0;
@@ -337,8 +333,8 @@ pj_cursors_unread(const PjProjection *projection, PjTenants *all, int64 tail,
 }
 
 /*
- * Make cursors for tenants that have none.  Whoever has a pair's driver lock
- * makes its cursor himself, and is not waited for.
+ * Make cursors for tenants that have none.  A pair whose driver lock is taken is
+ * left out: whoever has the lock makes its cursor.
  */
 static void
 start_following(const PjProjection *projection, const PjTenants *all,
@@ -364,8 +360,8 @@ start_following(const PjProjection *projection, const PjTenants *all,
 }
 
 /*
- * Let the cursors of those whose events come by themselves follow the tail.
- * The caller has the projection's lock, and the projection is handed over.
+ * Where the capture trigger queues new events, let the cursors follow the tail.
+ * The projection has been handed over, which stays so while we have its lock.
  * *room says how many of those who have no cursor get one, and is counted
  * down: each takes a lock, so the transaction should end soon.
  */
@@ -378,6 +374,7 @@ pj_cursors_follow(const PjProjection *projection, const PjTenants *all,
 		pj_int8_array(all->last, all->count), Int64GetDatum(tail),
 	CStringGetTextDatum(pj_mode_names[projection->mode])};
 
+	Assert(pj_projection_is_locked(projection->id, ShareLock));
 	pj_execute(&follow, values, NULL);
 	if (*room > 0 && pj_mode_queues(projection->mode) && tail > 0)
 		start_following(projection, all, tail, room);
@@ -402,6 +399,7 @@ pj_cursors_follow_some(const PjProjection *projection, const PjTenants *all,
 	int			locked = 0;
 	int			n;
 
+	Assert(pj_projection_is_locked(projection->id, ShareLock));
 	pj_execute(&select_unfollowed, values, NULL);
 	n = pj_result_texts(&tenants);
 	last = palloc(sizeof(int64) * Max(n, 1));
@@ -425,13 +423,10 @@ pj_cursors_follow_some(const PjProjection *projection, const PjTenants *all,
 static void
 assert_locked(const PjPair *pair)
 {
-	Assert(pj_driver_is_locked(pair->projection->base_id, pair->tenant));
+	Assert(pj_driver_is_locked(pair->projection->id, pair->tenant));
 }
 
-/*
- * Note that a run is at work on a pair, or, if run_id is 0, no longer is.  The
- * caller has the pair's driver lock.
- */
+/* Note that a run is at work on a pair, or, if run_id is 0, no longer is. */
 void
 pj_cursor_set_run(const PjPair *pair, int64 run_id)
 {
@@ -468,7 +463,7 @@ pj_cursor_forget_handover(PjPair *pair)
 
 /*
  * All that was applied has been undone: the log is to be read from its start
- * up to "handover".  The caller has the pair's driver lock, and it has a row.
+ * up to "handover".  The pair has a row.
  */
 void
 pj_cursor_restart(PjPair *pair, int64 handover)
@@ -483,10 +478,7 @@ pj_cursor_restart(PjPair *pair, int64 handover)
 	pair->handover = Max(pair->handover, handover);
 }
 
-/*
- * Write back a pair's cursor and state, and count what was done.  The caller
- * has the pair's driver lock.
- */
+/* Write back a pair's cursor and state, and count what was done. */
 void
 pj_cursor_save(const PjPair *pair, const PjCounts *counts)
 {

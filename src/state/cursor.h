@@ -7,15 +7,7 @@
 
 #include "base/compat.h"
 
-#include "registry/projection.h"
-
-typedef enum PjState
-{
-	PJ_LIVE,
-	PJ_REPLAYING,				/* the log is to be read up to the handover */
-	PJ_SWITCHING,				/* likewise, after having been off */
-	PJ_STOPPED					/* at a dead event, in log order */
-} PjState;
+#include "state/pair.h"
 
 /* What has been done for a pair. */
 typedef struct PjCounts
@@ -26,51 +18,6 @@ typedef struct PjCounts
 	int64		batches;
 	int64		us;				/* microseconds it took */
 } PjCounts;
-
-/* A projection and a tenant. */
-typedef struct PjPair
-{
-	PjProjection *projection;
-	Datum		tenant;
-	PjMode		mode;			/* the tenant's own, or the projection's */
-	bool		paused;
-	int64		run_id;			/* of the active run, or 0 */
-	int64		last_log_seq;
-	PjState		state;
-	int64		handover;		/* if it is behind: read the log up to here */
-	bool		own_handover;	/* which is its own, and may not be settled */
-	bool		exists;			/* there is a row */
-} PjPair;
-
-/* Is the log to be read before anything else? */
-static inline bool
-pj_pair_behind(const PjPair *pair)
-{
-	return pair->state == PJ_REPLAYING || pair->state == PJ_SWITCHING;
-}
-
-/* Do all of its events come from the log, and none from the outbox alone? */
-static inline bool
-pj_pair_reads_log(const PjPair *pair)
-{
-	return pair->mode == PJ_FOLLOW || pair->projection->log_ordered;
-}
-
-/* Is it read up to the log's tail, now? */
-static inline bool
-pj_pair_needs_tail(const PjPair *pair)
-{
-	return pj_pair_reads_log(pair) ||
-		(pj_pair_behind(pair) && pair->own_handover);
-}
-
-/* It has come to its handover: from now on events come by themselves. */
-static inline bool
-pj_pair_caught_up(const PjPair *pair)
-{
-	return pj_pair_behind(pair) && pair->projection->handed_over &&
-		pair->last_log_seq >= pair->handover;
-}
 
 extern void pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant);
 extern void pj_cursors_start(const PjProjection *projection);

@@ -81,7 +81,7 @@ static PjStatement lock_cursors = {
 	.argtypes = {INT4ARRAYOID, TEXTARRAYOID, INT8ARRAYOID},
 };
 
-/* The caller has the driver locks of the pairs, and their cursors. */
+/* The pairs' driver locks are held, and their cursors' rows are locked. */
 static PjStatement add_up = {
 	.sql = "WITH gone AS (DELETE FROM projector.projection_deltas"
 	" WHERE ctid = ANY ($1)"
@@ -126,7 +126,7 @@ static PjStatement sweep = {
 
 /*
  * A few pairs whose target has other columns now than when it was hashed; of
- * projection $1, or all if it is null, and of tenant $2 likewise.
+ * projection $1 and tenant $2, or all where these are null.
  */
 static PjStatement select_other_layouts = {
 	.sql = "SELECT x.tenant_id, x.projection_id"
@@ -320,7 +320,8 @@ find_next(const NotedPair *pairs, int n, int max_pairs, bool more,
 
 /*
  * Add to the cursors what appends have noted, of no more than max_pairs pairs
- * of a projection and tenant, or all if these are 0.  Returns whether there is more to look at; the next call goes on there.
+ * of a projection and tenant, or all if these are 0.  Returns whether there is
+ * more to look at; the next call goes on there.
  *
  * Whoever changes cursor, digest and noted rows of a pair has its driver lock,
  * or the projection's lock exclusively.  So with that lock, which is not waited
@@ -339,6 +340,8 @@ pj_deltas_add_up(int32 projection_id, Datum tenant, int max_pairs)
 
 	find_next(pairs, n, max_pairs, more, &from);
 	n = lock_pairs(pairs, Min(n, max_pairs));
+	for (int i = 0; i < n; i++)
+		Assert(pj_driver_is_locked(pairs[i].projection_id, pairs[i].tenant));
 	if (n > 0)
 	{
 		values[0] = all_places(pairs, n, nrows);

@@ -30,6 +30,7 @@
 #include "base/lock.h"
 #include "base/statement.h"
 #include "state/digest.h"
+#include "state/pair.h"
 
 PG_FUNCTION_INFO_V1(projector_digest_add);
 
@@ -140,7 +141,7 @@ read_digest(text *value, PjDigest *digest)
 	digest->rows = digest->layout = 0;
 }
 
-/* See the install script. */
+/* The sum of two digests. */
 Datum
 projector_digest_add(PG_FUNCTION_ARGS)
 {
@@ -339,18 +340,19 @@ pj_digest_is_kept(const PjProjection *projection)
 	return projection->options.digest && pj_is_fold(projection->kind);
 }
 
-/* As for cursors; what is built aside has a number that nobody else uses. */
+/* As for cursors; nobody else uses the number of a build. */
 static void
-assert_locked(int32 projection_id, Datum tenant)
+assert_locked(int32 books, Datum tenant)
 {
-	Assert(projection_id < 0 || pj_driver_is_locked(projection_id, tenant));
+	Assert(pj_books_are_of_build(books) ||
+		   pj_driver_is_locked(books, tenant));
 }
 
 static uint64
-store(PjStatement *stmt, int32 projection_id, Datum tenant,
-	  const PjDigest *digest, int64 log_seq)
+store(PjStatement *stmt, int32 books, Datum tenant, const PjDigest *digest,
+	  int64 log_seq)
 {
-	Datum		values[6] = {Int32GetDatum(projection_id), tenant,
+	Datum		values[6] = {Int32GetDatum(books), tenant,
 		CStringGetTextDatum(pj_digest_text(digest)),
 		Int64GetDatum(digest->rows), Int64GetDatum(log_seq),
 	Int64GetDatum(digest->layout)};
@@ -360,31 +362,34 @@ store(PjStatement *stmt, int32 projection_id, Datum tenant,
 
 /*
  * A batch up to some position has changed the read model.  Returns false if the
- * table's columns have changed since: the digest must be found anew.
+ * table's columns have changed since: the digest must be found again.
  */
 bool
-pj_digest_change(int32 projection_id, Datum tenant, const PjDigest *by,
+pj_digest_change(int32 books, Datum tenant, const PjDigest *by,
 				 int64 log_seq)
 {
-	assert_locked(projection_id, tenant);
-	return store(&change, projection_id, tenant, by, log_seq) == 1;
+	assert_locked(books, tenant);
+	return store(&change, books, tenant, by, log_seq) == 1;
 }
 
-/* The digest is known from the read model itself. */
+/*
+ * The digest is known from the read model itself.  Of a projection whose digest
+ * is not kept with each batch, anybody who has computed it may note it.
+ */
 void
-pj_digest_set(int32 projection_id, Datum tenant, const PjDigest *digest,
+pj_digest_set(int32 books, Datum tenant, const PjDigest *digest,
 			  int64 log_seq)
 {
-	(void) store(&set, projection_id, tenant, digest, log_seq);
+	(void) store(&set, books, tenant, digest, log_seq);
 }
 
 /* The read model has been emptied. */
 void
-pj_digest_forget(int32 projection_id, Datum tenant)
+pj_digest_forget(int32 books, Datum tenant)
 {
-	Datum		values[2] = {Int32GetDatum(projection_id), tenant};
+	Datum		values[2] = {Int32GetDatum(books), tenant};
 
-	assert_locked(projection_id, tenant);
+	assert_locked(books, tenant);
 	pj_execute(&forget, values, NULL);
 }
 
@@ -394,6 +399,7 @@ pj_digests_forget(int32 projection_id)
 {
 	Datum		values[1] = {Int32GetDatum(projection_id)};
 
+	Assert(pj_projection_is_locked(projection_id, ExclusiveLock));
 	pj_execute(&forget_noted, values, NULL);
 	pj_execute(&forget_all, values, NULL);
 }

@@ -46,11 +46,13 @@ extern bool pj_digest_is_zero(const PjDigest *digest);
 extern char *pj_digest_text(const PjDigest *digest);
 
 extern bool pj_digest_is_kept(const PjProjection *projection);
-extern bool pj_digest_change(int32 projection_id, Datum tenant,
+
+/* "books" is the number of a projection, or of a build (pair.h) */
+extern bool pj_digest_change(int32 books, Datum tenant,
 							 const PjDigest *change, int64 log_seq);
-extern void pj_digest_set(int32 projection_id, Datum tenant,
-						  const PjDigest *digest, int64 log_seq);
-extern void pj_digest_forget(int32 projection_id, Datum tenant);
+extern void pj_digest_set(int32 books, Datum tenant, const PjDigest *digest,
+						  int64 log_seq);
+extern void pj_digest_forget(int32 books, Datum tenant);
 extern void pj_digests_forget(int32 projection_id);
 
 #endif							/* PJ_DIGEST_H */

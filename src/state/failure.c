@@ -15,6 +15,7 @@
 
 #include "base/errcodes.h"
 #include "base/guc.h"
+#include "base/lock.h"
 #include "base/statement.h"
 #include "sandbox/deadline.h"
 #include "sandbox/user_context.h"
@@ -149,7 +150,8 @@ static PjStatement unskip = {
 static PjStatement note_skips = {
 	.sql = "UPDATE projector.projections SET skips = EXISTS"
 	" (SELECT FROM projector.projection_failures f"
-	" WHERE f.projection_id IN ($1, -$1) AND " PJ_SKIP_DECIDED ")"
+	" WHERE f.projection_id IN ($1, " PJ_BOOKS_OF_BUILD ")"
+	" AND " PJ_SKIP_DECIDED ")"
 	" WHERE projection_id = $1",
 	.expect = SPI_OK_UPDATE,
 	.nargs = 1,
@@ -269,10 +271,10 @@ own_context(const PjProjection *projection, const char *context)
 
 /* Write the record of a failure, or add to the one that is open. */
 static void
-write_record(const PjProjection *projection, const PjEvent *event,
+write_record(const PjPair *pair, const PjEvent *event,
 			 const ErrorData *error, bool recoverable, bool shadow)
 {
-	Datum		values[14] = {Int32GetDatum(projection->id),
+	Datum		values[14] = {Int32GetDatum(pj_pair_books(pair)),
 		pj_event_tenant(event), pj_event_aggregate(event),
 		event->values[PJ_EVENT_SEQUENCE_NUMBER],
 		event->values[PJ_EVENT_LOG_SEQ], pj_event_id(event),
@@ -285,7 +287,8 @@ write_record(const PjProjection *projection, const PjEvent *event,
 	if (pj_event_id(event) == 0)
 		nulls[5] = 'n';
 	set_text(values, nulls, 9, error->detail);
-	set_text(values, nulls, 10, own_context(projection, error->context));
+	set_text(values, nulls, 10, own_context(pair->projection,
+											error->context));
 	values[11] = BoolGetDatum(recoverable);
 	set_text(values, nulls, 12, error->hint);
 	values[13] = BoolGetDatum(shadow);
@@ -297,10 +300,10 @@ write_record(const PjProjection *projection, const PjEvent *event,
  * been told already.
  */
 static bool
-has_other(PjStatement *stmt, const PjProjection *projection,
-		  const PjEvent *event, int errors)
+has_other(PjStatement *stmt, const PjPair *pair, const PjEvent *event,
+		  int errors)
 {
-	Datum		values[4] = {Int32GetDatum(projection->id),
+	Datum		values[4] = {Int32GetDatum(pj_pair_books(pair)),
 		pj_event_tenant(event), event->values[PJ_EVENT_LOG_SEQ],
 	Int32GetDatum(errors)};
 
@@ -309,16 +312,59 @@ has_other(PjStatement *stmt, const PjProjection *projection,
 
 /*
  * The event has failed for the last time, and its projection does not wait for
- * anybody: pass over it, as an operator would.
+ * anybody: skip it, as an operator would.
  */
 static void
-pass_over(const PjProjection *projection, const PjEvent *event, int attempts)
+pass_over(const PjPair *pair, const PjEvent *event, int attempts)
 {
 	char	   *reason = psprintf("option \"on_error\" is \"skip\", attempts: %d",
 								  attempts);
 
-	(void) pj_failure_skip(projection, event, CStringGetTextDatum(reason),
+	(void) pj_failure_skip(pair, event, CStringGetTextDatum(reason),
 						   "projector");
+}
+
+/*
+ * What becomes of an event that has failed, after so many attempts before this
+ * one?
+ */
+static PjOutcome
+decide_outcome(const PjProjection *projection, const PjEvent *event,
+			   int attempts_before, const ErrorData *error)
+{
+	const PjOptions *options = &projection->options;
+	int			allowed = options->max_attempts *
+		(pj_failure_transient(error) ? PJ_TRANSIENT_FACTOR : 1);
+	bool		last = attempts_before + 1 >= allowed;
+
+	/* it has been suspected, and tried with caution, as often as is allowed */
+	if (error->sqlerrcode == ERRCODE_PJ_SUSPECT)
+		last = attempts_before == options->max_attempts ||
+			attempts_before >= options->max_attempts * PJ_TRANSIENT_FACTOR;
+	if (!last)
+		return PJ_TRY_AGAIN;
+
+	/* what is not in the log cannot be skipped */
+	return options->on_error == PJ_ON_ERROR_SKIP && pj_event_id(event) != 0 ?
+		PJ_PASS_OVER : PJ_GIVE_UP;
+}
+
+/* Tell people, if this failure is one that they want to know of. */
+static void
+alert_failure(const PjPair *pair, const PjEvent *event, PjOutcome outcome,
+			  int errors, const ErrorData *error)
+{
+	const PjProjection *projection = pair->projection;
+	int			threshold = projection->options.error_threshold;
+
+	if (outcome == PJ_PASS_OVER)
+		pj_alert(projection, event, "skipped", errors, error);
+	else if (outcome == PJ_GIVE_UP &&
+			 !has_other(&select_other_dead, pair, event, 0))
+		pj_alert(projection, event, "dead", errors, error);
+	else if (errors == threshold &&
+			 !has_other(&select_other_failing, pair, event, threshold))
+		pj_alert(projection, event, "error_threshold", errors, error);
 }
 
 /*
@@ -326,50 +372,37 @@ pass_over(const PjProjection *projection, const PjEvent *event, int attempts)
  * attempts_before says how often it had been tried already.
  */
 PjOutcome
-pj_failure_record(const PjProjection *projection, const PjEvent *event,
+pj_failure_record(const PjPair *pair, const PjEvent *event,
 				  int attempts_before, const ErrorData *error)
 {
-	const PjOptions *options = &projection->options;
+	const PjProjection *projection = pair->projection;
+	int32		books = pj_pair_books(pair);
+	PjOutcome	outcome = decide_outcome(projection, event, attempts_before,
+										 error);
 	int			attempts = attempts_before + 1;
-	int			allowed = options->max_attempts *
-		(pj_failure_transient(error) ? PJ_TRANSIENT_FACTOR : 1);
-
-	/* it has been suspected, and tried with caution, as often as is allowed */
-	bool		suspect = error->sqlerrcode == ERRCODE_PJ_SUSPECT;
-	bool		last = suspect ? attempts_before == options->max_attempts ||
-		attempts_before >= options->max_attempts * PJ_TRANSIENT_FACTOR :
-		attempts >= allowed;
-
-	/* what is not in the log cannot be passed over */
-	bool		skip = last && options->skip_errors && pj_event_id(event) != 0;
 	const char *message = message_of(error);
 	int			errors;
 
-	if (!skip)
-		pj_outbox_fail(projection->id, event, last, attempts,
-					   next_attempt(options, attempts), message);
-	if (suspect && !last)
-		return PJ_TRY_AGAIN;	/* most are innocent, and will be applied */
-	errors = pj_offset_count_error(projection->id, pj_event_tenant(event),
+	if (outcome != PJ_PASS_OVER)
+		pj_outbox_fail(books, event, outcome == PJ_GIVE_UP, attempts,
+					   next_attempt(&projection->options, attempts), message);
+
+	/* most suspects are innocent, and will be applied */
+	if (outcome == PJ_TRY_AGAIN && error->sqlerrcode == ERRCODE_PJ_SUSPECT)
+		return outcome;
+	errors = pj_offset_count_error(books, pj_event_tenant(event),
 								   pj_event_aggregate(event), message);
-	write_record(projection, event, error, !last, false);
-	if (skip)
-		pass_over(projection, event, attempts);
-	if (skip)
-		pj_alert(projection, event, "skipped", errors, error);
-	else if (last && !has_other(&select_other_dead, projection, event, 0))
-		pj_alert(projection, event, "dead", errors, error);
-	else if (errors == options->error_threshold &&
-			 !has_other(&select_other_failing, projection, event,
-						options->error_threshold))
-		pj_alert(projection, event, "error_threshold", errors, error);
-	return !last ? PJ_TRY_AGAIN : skip ? PJ_PASS_OVER : PJ_GIVE_UP;
+	write_record(pair, event, error, outcome == PJ_TRY_AGAIN, false);
+	if (outcome == PJ_PASS_OVER)
+		pass_over(pair, event, attempts);
+	alert_failure(pair, event, outcome, errors, error);
+	return outcome;
 }
 
-/* Likewise, of an item whose event is not in the log. */
+/* Record that an item has failed because its event is not in the log. */
 PjOutcome
-pj_failure_record_missing(const PjProjection *projection,
-						  const PjEvent *event, int attempts_before)
+pj_failure_record_missing(const PjPair *pair, const PjEvent *event,
+						  int attempts_before)
 {
 	ErrorData	error = {.elevel = ERROR,
 	.sqlerrcode = ERRCODE_PJ_EVENT_MISSING};
@@ -379,16 +412,16 @@ pj_failure_record_missing(const PjProjection *projection,
 				 (long long) pj_event_sequence(event),
 				 TextDatumGetCString(pj_event_aggregate(event)),
 				 TextDatumGetCString(pj_event_tenant(event)));
-	return pj_failure_record(projection, event, attempts_before, &error);
+	return pj_failure_record(pair, event, attempts_before, &error);
 }
 
-/* Record that an event has failed in a rebuild, and is passed over. */
+/* Record that an event has failed in a rebuild, and is skipped. */
 void
-pj_failure_pass_over(const PjProjection *projection, const PjEvent *event,
+pj_failure_pass_over(const PjPair *pair, const PjEvent *event,
 					 const ErrorData *error)
 {
-	write_record(projection, event, error, false, false);
-	(void) pj_failure_skip(projection, event,
+	write_record(pair, event, error, false, false);
+	(void) pj_failure_skip(pair, event,
 						   CStringGetTextDatum("option \"on_rebuild_error\" is \"skip\""),
 						   "projector");
 }
@@ -406,18 +439,18 @@ pj_failure_rebuilt(const PjProjection *projection, Datum tenant,
 
 /* Record that an event would fail. */
 void
-pj_failure_record_shadow(const PjProjection *projection, const PjEvent *event,
+pj_failure_record_shadow(const PjPair *pair, const PjEvent *event,
 						 const ErrorData *error)
 {
-	write_record(projection, event, error, true, true);
+	write_record(pair, event, error, true, true);
 }
 
 /* Close the open failures of events that are done with. */
 void
-pj_failure_resolve(const PjProjection *projection, const int64 *log_seqs,
-				   int n, const char *resolution)
+pj_failure_resolve(const PjPair *pair, const int64 *log_seqs, int n,
+				   const char *resolution)
 {
-	Datum		values[3] = {Int32GetDatum(projection->id)};
+	Datum		values[3] = {Int32GetDatum(pj_pair_books(pair))};
 
 	/* most often there are none */
 	if (n > 1 && pj_execute(&select_open, values, NULL) == 0)
@@ -427,13 +460,13 @@ pj_failure_resolve(const PjProjection *projection, const int64 *log_seqs,
 	pj_execute(&resolve, values, NULL);
 }
 
-/* Find out which events are to be passed over. */
+/* Find out which events are to be skipped. */
 void
 pj_failure_mark_skipped(const PjProjection *projection,
 						PjEvent *const *events, int n)
 {
 	int64	   *log_seqs = palloc(sizeof(int64) * Max(n, 1));
-	Datum		values[2] = {Int32GetDatum(projection->base_id)};
+	Datum		values[2] = {Int32GetDatum(projection->id)};
 	int			found;
 
 	for (int i = 0; i < n; i++)
@@ -453,15 +486,16 @@ pj_failure_mark_skipped(const PjProjection *projection,
 	}
 }
 
-/* Note that an event is to be passed over.  False if it is already. */
+/* Note that an event is to be skipped.  False if it is noted already. */
 bool
-pj_failure_skip(const PjProjection *projection, const PjEvent *event,
-				Datum reason, const char *who)
+pj_failure_skip(const PjPair *pair, const PjEvent *event, Datum reason,
+				const char *who)
 {
+	Datum		books = Int32GetDatum(pj_pair_books(pair));
 	Datum		by = CStringGetTextDatum(who);
-	Datum		failed[4] = {Int32GetDatum(projection->id),
-	event->values[PJ_EVENT_LOG_SEQ], reason, by};
-	Datum		new[9] = {Int32GetDatum(projection->id),
+	Datum		failed[4] = {books, event->values[PJ_EVENT_LOG_SEQ], reason,
+	by};
+	Datum		new[9] = {books,
 		pj_event_tenant(event), pj_event_aggregate(event),
 		event->values[PJ_EVENT_SEQUENCE_NUMBER],
 		event->values[PJ_EVENT_LOG_SEQ], pj_event_id(event),
@@ -471,7 +505,7 @@ pj_failure_skip(const PjProjection *projection, const PjEvent *event,
 		pj_execute(&skip_new, new, NULL) > 0;
 }
 
-/* Take that back.  False if it was not to be passed over. */
+/* Take that back.  False if it was not to be skipped. */
 bool
 pj_failure_unskip(const PjProjection *projection, int64 log_seq)
 {
@@ -481,15 +515,13 @@ pj_failure_unskip(const PjProjection *projection, int64 log_seq)
 	return pj_execute(&unskip, values, NULL) > 0;
 }
 
-/*
- * Note in the registry whether there is any event to be passed over.  The
- * caller has the projection's lock exclusively.
- */
+/* Note in the registry whether there is any event to be skipped. */
 void
 pj_failure_note_skips(const PjProjection *projection)
 {
 	Datum		values[1] = {Int32GetDatum(projection->id)};
 
+	Assert(pj_projection_is_locked(projection->id, ExclusiveLock));
 	pj_execute(&note_skips, values, NULL);
 }
 

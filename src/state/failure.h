@@ -7,7 +7,7 @@
 
 #include "base/compat.h"
 
-#include "registry/projection.h"
+#include "state/pair.h"
 
 /* Which rows of projection_failures are an operator's decision to skip. */
 #define PJ_SKIP_DECIDED "resolution = 'skipped' AND metadata ? 'skip_reason'"
@@ -26,29 +26,26 @@ typedef enum PjOutcome
 extern void pj_failure_name_timeout(ErrorData *error);
 extern bool pj_failure_swallowed(const ErrorData *error);
 extern bool pj_failure_transient(const ErrorData *error);
-extern PjOutcome pj_failure_record(const PjProjection *projection,
-								   const PjEvent *event, int attempts_before,
+extern PjOutcome pj_failure_record(const PjPair *pair, const PjEvent *event,
+								   int attempts_before,
 								   const ErrorData *error);
-extern PjOutcome pj_failure_record_missing(const PjProjection *projection,
+extern PjOutcome pj_failure_record_missing(const PjPair *pair,
 										   const PjEvent *event,
 										   int attempts_before);
-extern void pj_failure_pass_over(const PjProjection *projection,
-								 const PjEvent *event,
+extern void pj_failure_pass_over(const PjPair *pair, const PjEvent *event,
 								 const ErrorData *error);
 extern void pj_failure_rebuilt(const PjProjection *projection, Datum tenant,
 							   Datum aggregate, int64 upto);
-extern void pj_failure_record_shadow(const PjProjection *projection,
+extern void pj_failure_record_shadow(const PjPair *pair,
 									 const PjEvent *event,
 									 const ErrorData *error);
-extern void pj_failure_resolve(const PjProjection *projection,
-							   const int64 *log_seqs, int n,
-							   const char *resolution);
+extern void pj_failure_resolve(const PjPair *pair, const int64 *log_seqs,
+							   int n, const char *resolution);
 
 extern void pj_failure_mark_skipped(const PjProjection *projection,
 									PjEvent *const *events, int n);
-extern bool pj_failure_skip(const PjProjection *projection,
-							const PjEvent *event, Datum reason,
-							const char *who);
+extern bool pj_failure_skip(const PjPair *pair, const PjEvent *event,
+							Datum reason, const char *who);
 extern bool pj_failure_unskip(const PjProjection *projection, int64 log_seq);
 extern void pj_failure_note_skips(const PjProjection *projection);
 extern int32 pj_failure_projection(int64 failure_id);

@@ -12,8 +12,10 @@
 #include "utils/timestamp.h"
 
 #include "base/guc.h"
+#include "base/lock.h"
 #include "base/statement.h"
 #include "state/outbox.h"
+#include "state/pair.h"
 
 static PjStatement delete = {
 	.sql = "DELETE FROM projector.apply_outbox WHERE ctid = ANY (ARRAY"
@@ -31,7 +33,7 @@ static PjStatement delete_rows = {
 };
 
 /*
- * A trial's result.  The row is marked as held, so that no claim meets it
+ * What trying it has shown.  The row is marked as held, so that no claim meets it
  * again while the projection is being tried.
  */
 static PjStatement try = {
@@ -224,7 +226,8 @@ static PjStatement sweep = {
 	" DELETE FROM projector.apply_outbox WHERE ctid = ANY (ARRAY (SELECT o.ctid"
 	" FROM (SELECT id FROM i WHERE id IS NOT NULL AND NOT EXISTS"
 	" (SELECT FROM projector.projections p"
-	" WHERE p.projection_id = abs(i.id))) g CROSS JOIN LATERAL"
+	" WHERE p.projection_id = " PJ_PROJECTION_OF_BOOKS("i.id") "))"
+	" g CROSS JOIN LATERAL"
 	" (SELECT ctid FROM projector.apply_outbox o"
 	" WHERE o.projection_id = g.id LIMIT 10000 FOR UPDATE SKIP LOCKED) o))",
 	.expect = SPI_OK_DELETE,
@@ -278,25 +281,36 @@ pj_outbox_fail(int32 projection_id, const PjEvent *event, bool dead,
 }
 
 /*
- * Mark rows as held and return how many were not.  The caller has the pair's
- * driver lock.
+ * Whoever marks a pair's rows as held, or releases them, has its driver lock.
+ * What is built aside has a number that nobody else uses.
  */
+static void
+assert_locked(int32 projection_id, Datum tenant)
+{
+	Assert(pj_books_are_of_build(projection_id) ||
+		   pj_driver_is_locked(projection_id, tenant));
+}
+
+/* Mark a tenant's rows as held and return how many were not. */
 int64
-pj_outbox_hold(int32 projection_id, const int64 *log_seqs, int n)
+pj_outbox_hold(int32 projection_id, Datum tenant, const int64 *log_seqs,
+			   int n)
 {
 	Datum		values[2] = {Int32GetDatum(projection_id),
 	pj_int8_array(log_seqs, n)};
 
+	assert_locked(projection_id, tenant);
 	return pj_execute(&hold, values, NULL);
 }
 
-/* Release what some aggregates hold.  Likewise. */
+/* Clear the held flag for these aggregates. */
 void
 pj_outbox_release(int32 projection_id, Datum tenant, Datum *aggregates, int n)
 {
 	Datum		values[3] = {Int32GetDatum(projection_id), tenant,
 	pj_text_array(aggregates, n)};
 
+	assert_locked(projection_id, tenant);
 	pj_execute(&release, values, NULL);
 }
 
@@ -347,7 +361,7 @@ pj_outbox_has_dead(int32 projection_id, Datum tenant)
 	return pj_execute(&select_any_dead, values, NULL) > 0;
 }
 
-/* Note what became of a trial of some claimed items. */
+/* Note what trying them has shown of some claimed items. */
 void
 pj_outbox_try(const PjClaim *claims, int n, const char *result)
 {
@@ -386,6 +400,7 @@ pj_outbox_release_tenant(int32 projection_id, Datum tenant)
 {
 	Datum		values[2] = {Int32GetDatum(projection_id), tenant};
 
+	assert_locked(projection_id, tenant);
 	pj_execute(&release_tenant, values, NULL);
 }
 
@@ -405,14 +420,14 @@ pj_outbox_clear_upto(int32 projection_id, Datum tenant, int64 upto)
 
 /*
  * The projection subscribes to these types only: remove the items of others.
- * Whatever was held is released, to be held again if it must.  The caller has
- * the projection's lock exclusively.
+ * Whatever was held is released, to be held again if it must.
  */
 void
 pj_outbox_unsubscribe(int32 projection_id, Datum event_types)
 {
 	Datum		values[2] = {Int32GetDatum(projection_id), event_types};
 
+	Assert(pj_projection_is_locked(projection_id, ExclusiveLock));
 	pj_execute(&unsubscribe, values, NULL);
 	pj_execute(&release_all, values, NULL);
 }

@@ -71,15 +71,17 @@ extern bool pj_outbox_claim_one(int32 projection_id, Datum tenant,
 								Datum aggregate, int64 sequence_number,
 								PjClaim *claim);
 extern int	pj_outbox_ranges(PjClaim *claims, int n, PjRange **ranges);
-extern void pj_outbox_look(int32 projection_id, PjEvent *const *events, int n,
-						   PjItem *items);
+extern void pj_outbox_claim_events(int32 projection_id,
+								   PjEvent *const *events, int n,
+								   PjItem *items);
 extern void pj_outbox_delete_rows(const PjItem *const *items, int n);
 extern void pj_outbox_delete(int32 projection_id, const int64 *log_seqs,
 							 int n);
 extern void pj_outbox_fail(int32 projection_id, const PjEvent *event,
 						   bool dead, int attempt_count,
 						   TimestampTz next_attempt_at, const char *error);
-extern int64 pj_outbox_hold(int32 projection_id, const int64 *log_seqs, int n);
+extern int64 pj_outbox_hold(int32 projection_id, Datum tenant,
+							const int64 *log_seqs, int n);
 extern void pj_outbox_release(int32 projection_id, Datum tenant,
 							  Datum *aggregates, int n);
 extern int	pj_outbox_tenants(int32 projection_id, Datum **tenants,

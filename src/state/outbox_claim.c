@@ -201,7 +201,7 @@ pj_outbox_claim(int32 projection_id, Datum tenant, int limit, int64 after,
 					 claims);
 }
 
-/* Likewise, but none that have failed before. */
+/* Claim pending items of a pair, but none that have failed before. */
 int
 pj_outbox_claim_pending(int32 projection_id, Datum tenant, int limit,
 						int64 upto, PjClaim **claims)
@@ -310,8 +310,8 @@ may_have_items(int32 projection_id, PjEvent *const *events, int n)
  * else has claimed.
  */
 void
-pj_outbox_look(int32 projection_id, PjEvent *const *events, int n,
-			   PjItem *items)
+pj_outbox_claim_events(int32 projection_id, PjEvent *const *events, int n,
+					   PjItem *items)
 {
 	Datum		values[3];
 	ItemPlace  *places;

@@ -39,6 +39,7 @@
 #include "sandbox/deadline.h"
 #include "sandbox/user_context.h"
 #include "worker/caution.h"
+#include "worker/work_queue.h"
 
 static PjTable marks_table = {"worker_marks", "worker_marks_pkey"};
 
@@ -101,10 +102,6 @@ static struct
 {
 	bool		all;			/* pairs that are not known are not trusted */
 	HTAB	   *pairs;			/* NULL if there is no caution */
-
-	/* the pair being worked on, for which the worker may have to end */
-	int32		projection_id;
-	Datum		tenant;
 } caution;
 
 /* ---- pairs ---- */
@@ -175,23 +172,6 @@ pj_caution_idle(int32 projection_id, Datum tenant)
 	trust(find_pair(projection_id, tenant, true), projection_id, tenant);
 }
 
-/*
- * The pair that is worked on.  Its name must last until the worker ends, which
- * is longer than the round it belongs to.
- */
-void
-pj_caution_blame(int32 projection_id, Datum tenant)
-{
-	MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
-	Datum		copy = PointerGetDatum(DatumGetTextPCopy(tenant));
-
-	MemoryContextSwitchTo(caller);
-	if (caution.tenant)
-		pfree(DatumGetPointer(caution.tenant));
-	caution.projection_id = projection_id;
-	caution.tenant = copy;
-}
-
 /* ---- marks ---- */
 
 static void
@@ -209,7 +189,7 @@ save_mark(bool cautious, int32 projection_id, Datum tenant)
  * as usual.
  */
 void
-pj_caution_look(bool suspects)
+pj_caution_end_if_over(bool suspects)
 {
 	Datum		values[1];
 
@@ -259,22 +239,25 @@ unmark(int code, Datum arg)
 {
 	PjContext	saved;
 	Datum		values[1] = {Int32GetDatum(pj_slot_mine())};
+	int32		projection_id;
+	Datum		tenant;
+	bool		at_pair = pj_current(&projection_id, &tenant);
 
 	AbortOutOfAnyTransaction();
 	if (pj_deadline_ignored())
 		ereport(LOG,
 				errmsg("projector worker ends because a projection's code ignores its option \"timeout\""),
 				errdetail("It was at projection %d, tenant \"%s\".",
-						  caution.projection_id,
-						  caution.tenant ? TextDatumGetCString(caution.tenant) : ""));
+						  projection_id,
+						  at_pair ? TextDatumGetCString(tenant) : ""));
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	if (OidIsValid(get_extension_oid("projector", true)) &&
 		ConditionalLockRelationOid(pj_relid(&marks_table), RowExclusiveLock))
 	{
 		pj_enter_internal(&saved);
-		if (pj_deadline_ignored() && caution.projection_id != 0)
-			save_mark(caution.all, caution.projection_id, caution.tenant);
+		if (pj_deadline_ignored() && at_pair)
+			save_mark(caution.all, projection_id, tenant);
 		else if (!pj_deadline_ignored() && !caution.all)
 			pj_execute(&delete_mark, values, NULL);
 		pj_leave_internal(&saved);

@@ -12,7 +12,6 @@ extern bool pj_caution_needed(int32 projection_id, Datum tenant);
 extern void pj_caution_passed(int32 projection_id, Datum tenant,
 							  int batch_size);
 extern void pj_caution_idle(int32 projection_id, Datum tenant);
-extern void pj_caution_look(bool suspects);
-extern void pj_caution_blame(int32 projection_id, Datum tenant);
+extern void pj_caution_end_if_over(bool suspects);
 
 #endif							/* PJ_CAUTION_H */

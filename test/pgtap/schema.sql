@@ -255,7 +255,7 @@ SELECT is_empty($$ SELECT a.* FROM pg_namespace n, aclexplode(coalesce(nspacl, a
     WHERE nspname = 'projector' AND a.grantee = 0 $$, 'PUBLIC has no privilege on the schema');
 SELECT set_eq($$ SELECT proname::text COLLATE "default", provolatile, proconfig[1] COLLATE "default" FROM pg_proc WHERE prosecdef
     AND pronamespace IN ('app'::regnamespace, 'projector'::regnamespace) $$,
-    $$ SELECT f, 's'::"char", 'search_path=pg_catalog, pg_temp' FROM unnest('{projector_health,projector_definitions,pairs,no_worker,appenders,lockers,worker_activity}'::text[]) f $$,
+    $$ SELECT f, 's'::"char", 'search_path=pg_catalog, pg_temp' FROM unnest('{projector_health,projector_definitions}'::text[]) f $$,
     'only what reads is SECURITY DEFINER: it is not volatile, and its search_path is pinned');
 
 -- ---- dump ----

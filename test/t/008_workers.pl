@@ -173,6 +173,13 @@ my $pid = worker_at_gate();
 is(sql('SELECT backend_type, application_name, state, query, wait_event_type FROM workers'),
 	'projector worker|projector worker|active|projection "patient", tenant "t"|Lock',
 	'pg_stat_activity shows what a worker is doing');
+is(sql(q{SELECT w.pid, p.name, w.tenant_id, w.activity FROM projector.worker_activity() w JOIN projector.projections p USING (projection_id)}),
+	"$pid|patient|t|applying", 'and so does shared memory');
+sql(q{CREATE ROLE onlooker; GRANT USAGE ON SCHEMA projector TO onlooker; GRANT SELECT ON projector.status_by_tenant TO onlooker;
+	 CREATE ROLE stranger; GRANT USAGE ON SCHEMA projector TO stranger});
+is(sql(q{SET ROLE onlooker; SELECT worker_pid FROM projector.status_by_tenant WHERE projection_name = 'patient' AND tenant_id = 't'}), $pid,
+	'a reader of the view sees which worker it is');
+is(sql(q{SET ROLE stranger; SELECT count(*) FROM projector.worker_activity()}), '0', 'who may not read the view sees nothing');
 is(sql(q{SELECT count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE status = 'held'), count(*) FILTER (WHERE status = 'processing'), count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status = 'dead') FROM projector.outbox WHERE projection_name = 'patient' AND tenant_id = 't'}), '0|0|10|0|0',
 	'items of a batch that runs are shown as such');
 is(sql(q{SELECT count(*) = 10 FROM projector.apply_outbox}), 't', 'and all are still there');

@@ -1,0 +1,34 @@
+/*
+ * log_write.h
+ *	  Adding to the table of events.
+ */
+#ifndef PJ_LOG_WRITE_H
+#define PJ_LOG_WRITE_H
+
+#include "base/compat.h"
+
+/* New events of one aggregate, the columns as arrays. */
+typedef struct PjNewEvents
+{
+	Datum		tenant;
+	Datum		aggregate;
+	int			count;
+	Datum	   *event_ids;		/* 0 where the table shall choose one */
+	Datum	   *event_types;
+	Datum	   *payloads;
+	Datum	   *metadatas;
+} PjNewEvents;
+
+/* What is known of an event_id. */
+typedef enum PjKnown
+{
+	PJ_ID_UNKNOWN,
+	PJ_ID_SAME,
+	PJ_ID_DIFFERENT
+} PjKnown;
+
+extern PjKnown pj_source_known(const PjNewEvents *events, int i,
+							   int64 *sequence_number);
+extern int	pj_source_insert(const PjNewEvents *events, int64 after);
+
+#endif							/* PJ_LOG_WRITE_H */

@@ -1,0 +1,219 @@
+/*
+ * chores.c
+ *	  What one worker of a database does now and then: cursors follow the log,
+ *	  what appends have noted is added up, and what is history is removed.
+ *
+ * Chores come between batches, in transactions of their own: the rows they
+ * lock are not kept from others for as long as a batch takes.
+ *
+ * History is resolved failures and finished runs.  A worker removes a little
+ * of it every minute (projector.retention), and anybody who may call
+ * projector_prune() removes all of it.  Decisions to skip an event stay: every
+ * replay needs them.
+ */
+#include "base/compat.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/timestamp.h"
+
+#include "apply/read_model.h"
+#include "base/args.h"
+#include "base/guc.h"
+#include "base/statement.h"
+#include "feed/active_tenants.h"
+#include "feed/due_pairs.h"
+#include "ipc/shmem.h"
+#include "kinds/problem.h"
+#include "log/tail.h"
+#include "rebuild/run.h"
+#include "registry/identity.h"
+#include "sandbox/user_context.h"
+#include "state/delta.h"
+#include "state/failure.h"
+#include "state/outbox.h"
+#include "worker/chores.h"
+#include "worker/work_queue.h"
+
+PG_FUNCTION_INFO_V1(projector_prune);
+
+/*
+ * How often cursors follow the log, when there is nothing else to do and when
+ * there is; and how often forgotten items are swept up.
+ */
+#define CHORES_MS			1000
+#define BUSY_CHORES_MS		10000
+#define SWEEP_MS			60000
+
+/* So many cursors are made at a time: each takes a lock. */
+#define MAX_NEW_CURSORS		64
+
+/* The counts of so many pairs are added up in one transaction. */
+#define MAX_ADDED_PAIRS		256
+
+/* So many rows are removed by one statement. */
+#define BATCH_ROWS	1000
+
+#define PRUNE(table, column, condition) \
+	{ \
+		.sql = "DELETE FROM projector." table " WHERE id = ANY (ARRAY" \
+		" (SELECT id FROM projector." table " WHERE " column " < $1" \
+		condition " ORDER BY " column " LIMIT $2 FOR UPDATE SKIP LOCKED))", \
+		.expect = SPI_OK_DELETE, \
+		.nargs = 2, \
+		.argtypes = {TIMESTAMPTZOID, INT4OID}, \
+	}
+
+static PjStatement prune[] = {
+	PRUNE("projection_failures", "resolved_at",
+		  " AND (" PJ_SKIP_DECIDED ") IS NOT TRUE"),
+	PRUNE("projection_runs", "finished_at", ""),
+};
+
+static struct
+{
+	TimestampTz done_at;
+	TimestampTz swept_at;
+	bool		adding_up;		/* what appends have noted, a part at a time */
+} chores;
+
+/* ---- history ---- */
+
+/* Remove some rows that are older than that; returns how many. */
+static int64
+prune_some(TimestampTz before)
+{
+	Datum		values[2] = {TimestampTzGetDatum(before),
+	Int32GetDatum(BATCH_ROWS)};
+	int64		count = 0;
+
+	for (int i = 0; i < lengthof(prune); i++)
+		count += pj_execute(&prune[i], values, NULL);
+	return count;
+}
+
+/* What a worker does of it every now and then. */
+static void
+prune_a_little(void)
+{
+	if (pj_retention > 0)
+		(void) prune_some(TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+													  -(int64) pj_retention *
+													  60 * 1000));
+}
+
+/* Remove all history that is older than some time.  Returns how many rows. */
+Datum
+projector_prune(PG_FUNCTION_ARGS)
+{
+	Datum		age = pj_required(fcinfo, 0, "older_than");
+	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz before = DatumGetTimestampTz(DirectFunctionCall2(timestamptz_mi_interval,
+																 TimestampTzGetDatum(now),
+																 age));
+	PjContext	saved;
+	int64		count = 0;
+	int64		n;
+
+	if (before > now)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("older_than must not be negative"));
+	pj_refuse_in_user_code("projector_prune");
+	pj_enter_internal(&saved);
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		n = prune_some(before);
+		count += n;
+	} while (n > 0);
+	pj_leave_internal(&saved);
+	PG_RETURN_INT64(count);
+}
+
+/* ---- chores ---- */
+
+void
+pj_chores_init(void)
+{
+	chores.done_at = GetCurrentTimestamp();
+}
+
+/* Is it time for them?  One worker of the database does them. */
+bool
+pj_chores_are_due(bool idle)
+{
+	return TimestampDifferenceExceeds(chores.done_at, GetCurrentTimestamp(),
+									  idle ? CHORES_MS : BUSY_CHORES_MS) &&
+		!pj_slot_surplus(1);
+}
+
+/* Let cursors follow the log where the capture trigger queues new events. */
+static void
+follow_log(void)
+{
+	PjTenants	all;
+	int64		tail;
+	int32	   *ids;
+	int			n = pj_projection_ids(&ids);
+	int			room = MAX_NEW_CURSORS;
+
+	pj_active_unfollowed(&all);
+	if (all.count == 0)
+		return;
+	tail = pj_tail(0);
+	for (int i = 0; i < n; i++)
+		pj_follow_log(ids[i], &all, tail, true, &room);
+	pj_active_followed(tail);
+}
+
+/* Remove what dropped projections have left, and some history. */
+static void
+sweep(TimestampTz now)
+{
+	if (!TimestampDifferenceExceeds(chores.swept_at, now, SWEEP_MS))
+		return;
+	chores.swept_at = now;
+	pj_outbox_sweep();
+	pj_deltas_sweep();
+	prune_a_little();
+}
+
+/* Do the chores. */
+void
+pj_chores(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	pj_activity_set(PJ_AT_CHORES, 0, 0);
+	chores.done_at = now;
+	follow_log();
+	pj_identities_refresh();
+	if (pj_problems_report())
+		pj_queue_look_again();
+	pj_runs_settle();
+	chores.adding_up = true;
+	pj_models_refresh_altered(0, 0);
+	sweep(now);
+}
+
+/* Is there more to add up? */
+bool
+pj_chores_go_on(void)
+{
+	return chores.adding_up;
+}
+
+/*
+ * Add up what appends have noted, a part of it at a time: batches come between,
+ * and the locks of a part are soon released.
+ */
+void
+pj_chores_add_up(void)
+{
+	pj_activity_set(PJ_AT_CHORES, 0, 0);
+	chores.adding_up = false;	/* an error leaves it so */
+	chores.adding_up = pj_deltas_add_up(0, 0, MAX_ADDED_PAIRS);
+}

@@ -1,0 +1,16 @@
+/*
+ * chores.h
+ *	  What one worker of a database does now and then.
+ */
+#ifndef PJ_CHORES_H
+#define PJ_CHORES_H
+
+#include "base/compat.h"
+
+extern void pj_chores_init(void);
+extern bool pj_chores_are_due(bool idle);
+extern void pj_chores(void);
+extern bool pj_chores_go_on(void);
+extern void pj_chores_add_up(void);
+
+#endif							/* PJ_CHORES_H */

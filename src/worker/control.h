@@ -1,0 +1,12 @@
+/*
+ * control.h
+ *	  Starting and stopping workers, and seeing what they do.
+ */
+#ifndef PJ_CONTROL_H
+#define PJ_CONTROL_H
+
+#include "base/compat.h"
+
+extern bool pj_may_see_status(void);
+
+#endif							/* PJ_CONTROL_H */

@@ -1,0 +1,263 @@
+/*
+ * work.c
+ *	  What a worker does in one transaction: one batch, of a pair or of a run.
+ *
+ * Other workers and drains may work on the same pair.  A worker skips what it
+ * cannot lock at once, and comes back to it later.
+ */
+#include "base/compat.h"
+
+#include "pgstat.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "feed/active_tenants.h"
+#include "feed/pair_step.h"
+#include "feed/retry.h"
+#include "ipc/shmem.h"
+#include "log/tail.h"
+#include "rebuild/run.h"
+#include "registry/projection.h"
+#include "worker/caution.h"
+#include "worker/work.h"
+#include "worker/work_queue.h"
+
+/* So many pairs are looked at in one transaction: each takes locks. */
+#define MAX_PAIRS			64
+
+/* So many runs are tried, until one is found that nobody is working on. */
+#define MAX_RUNS			32
+
+/* How long a run that has to wait for a transaction is left alone. */
+#define RUN_WAITS_MS		200
+
+/* The run whose next batch has been announced: see caution.c. */
+static int64 announced_run = 0;
+
+/* ---- looking ---- */
+
+/* Look for work, and find out whether there is reason for caution any more. */
+static void
+look_for_work(void)
+{
+	pj_activity_set(PJ_LOOKING, 0, 0);
+	pj_queue_fill();
+	pj_caution_end_if_over(pj_queue_has_penalized() ||
+						   pj_queue_any(pj_caution_needed));
+}
+
+/*
+ * Look for work, and do none.  Returns whether there is any, or may be as soon
+ * as others have ended.
+ */
+bool
+pj_work_look(void)
+{
+	PjRun	   *runs;
+
+	look_for_work();
+	return pj_queue_has_pairs() || pj_queue_waits_for_others() ||
+		pj_runs_next(NULL, 1, &runs) > 0;
+}
+
+/* ---- a pair ---- */
+
+/* Say what the worker does, where views and people look. */
+static void
+report_pair(const PjStep *step)
+{
+	pj_activity_set(PJ_APPLYING, step->projection_id, step->tenant);
+	pgstat_report_activity(STATE_RUNNING,
+						   psprintf("projection \"%s\", tenant \"%s\"",
+									step->pair.projection->name,
+									TextDatumGetCString(step->tenant)));
+}
+
+/* Find out up to where the log is settled, if the pair's batch asks for it. */
+static void
+find_tail(const PjStep *step, PjBounds *bounds)
+{
+	if (pj_pair_needs_tail(&step->pair))
+		bounds->tail = pj_tail(0);
+}
+
+/* Apply the event that the transaction before this one has announced. */
+static void
+apply_announced(PjStep *step)
+{
+	pj_queue_look_again();
+	pj_apply_announced(step);
+	step->announced = 0;
+	pj_caution_passed(step->projection_id, step->tenant,
+					  step->pair.projection->options.batch_size);
+	pj_queue_put_back(step, false);
+}
+
+/*
+ * One event of a pair that is not trusted: first it is announced, and in the
+ * next transaction applied (see caution.c).  The pair has been entered.
+ */
+static bool
+work_with_caution(PjStep *step)
+{
+	PjBounds	bounds = {.limit = PG_INT32_MAX,.upto = PG_INT64_MAX,
+	.announce = true};
+	bool		idle;
+
+	if (step->announced)
+	{
+		apply_announced(step);
+		return true;
+	}
+	find_tail(step, &bounds);
+	idle = pj_step(step, &bounds) == PJ_IDLE && step->announced == 0;
+	if (idle)
+		pj_caution_idle(step->projection_id, step->tenant);
+	else
+	{
+		pj_queue_put_back(step, step->announced != 0);
+		pj_queue_look_again();
+	}
+	pj_step_save(step);
+	return !idle;
+}
+
+/* One batch of a pair that has been entered. */
+static bool
+work_on_pair(PjStep *step)
+{
+	PjBounds	bounds = {.limit = PG_INT32_MAX,.upto = PG_INT64_MAX};
+	PjProgress	progress;
+
+	find_tail(step, &bounds);
+	progress = pj_step(step, &bounds);
+
+	/* a failed event must be tried again at its time: find out when */
+	if (progress == PJ_MORE || step->counts.failed > 0)
+		pj_queue_look_again();
+	if (step->busy || (pj_pair_behind(&step->pair) &&
+					   step->pair.own_handover && progress != PJ_MORE))
+		pj_queue_poll();
+	pj_step_save(step);
+	if (progress == PJ_MORE)
+	{
+		if (pj_pair_reads_log(&step->pair))
+			pj_active_add(step->tenant, bounds.tail);
+		pj_queue_put_back(step, false);
+	}
+	return progress != PJ_IDLE;
+}
+
+/* One batch of the next pair.  Returns whether anything was done. */
+static bool
+work_on_next(void)
+{
+	PjStep	   *step = pj_queue_next();
+
+	pj_current_set(step->projection_id, step->tenant);
+	if (!pj_step_enter(step))
+	{
+		/* whoever wakes us at commit still has its locks */
+		pj_queue_poll();
+		return false;
+	}
+	report_pair(step);
+	if (pj_caution_needed(step->projection_id, step->tenant))
+		return work_with_caution(step);
+	return work_on_pair(step);
+}
+
+/* ---- runs ---- */
+
+static void
+report_run(const PjRun *run)
+{
+	pj_activity_set(PJ_IN_RUN, run->projection_id, run->tenant);
+	pgstat_report_activity(STATE_RUNNING,
+						   psprintf("run %lld of projection %d, tenant \"%s\"",
+									(long long) run->id, run->projection_id,
+									TextDatumGetCString(run->tenant)));
+}
+
+/*
+ * One batch of a run.  Returns false if another may be tried: somebody else is
+ * at work on this one, or it has to wait.
+ */
+static bool
+work_on_run(PjRun *run)
+{
+	pj_current_set(run->projection_id, run->tenant);
+	report_run(run);
+	if (pj_caution_needed(run->projection_id, run->tenant) &&
+		announced_run != run->id)
+	{
+		/* its batch comes in the next transaction */
+		announced_run = pj_run_announce(run) ? run->id : 0;
+		pj_queue_look_again();
+		return true;
+	}
+	announced_run = 0;
+	switch (pj_run_batch(run))
+	{
+		case PJ_RUN_PASSED:
+			pj_queue_poll();
+			return false;
+		case PJ_RUN_WAITS:
+			pj_queue_penalize(RUN_WAITS_MS);
+			pj_queue_poll();
+			return false;
+		case PJ_RUN_ERRED:
+			pj_queue_penalize(PJ_PENALTY_MS);
+			break;
+		case PJ_RUN_MOVED:
+			if (pj_caution_needed(run->projection_id, run->tenant))
+				pj_caution_idle(run->projection_id, run->tenant);
+			break;
+	}
+	pj_queue_look_again();
+	return true;
+}
+
+/* One batch of the first run that can be gone on with, if there is one. */
+static bool
+work_on_runs(void)
+{
+	PjRun	   *runs;
+	PjRun	   *after = NULL;
+	int			tried = 0;
+	int			n;
+
+	while (tried < MAX_RUNS && (n = pj_runs_next(after, MAX_RUNS, &runs)) > 0)
+	{
+		for (int i = 0; i < n && tried < MAX_RUNS; i++)
+		{
+			if (pj_queue_is_penalized(runs[i].projection_id, runs[i].tenant))
+				continue;
+			tried++;
+			if (work_on_run(&runs[i]))
+				return true;
+		}
+		after = &runs[n - 1];
+	}
+	return false;
+}
+
+/*
+ * Look for work if there is none, and do one batch.  Returns whether one was
+ * done.
+ */
+bool
+pj_work(void)
+{
+	if (pj_queue_round_is_over() && !pj_queue_refill())
+		look_for_work();
+	if (pj_queue_take_runs() && work_on_runs())
+	{
+		pj_queue_put_back_runs();
+		return true;
+	}
+	for (int i = 0; i < MAX_PAIRS && pj_queue_has_pairs(); i++)
+		if (work_on_next())
+			return true;
+	return false;
+}
