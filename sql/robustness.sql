@@ -9,14 +9,8 @@ CREATE EXTENSION projector;
 \pset format unaligned
 \pset tuples_only on
 
--- Runs a command; returns "ok" or SQLSTATE and message.
-CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN OTHERS THEN
-    RETURN SQLSTATE || ': ' || SQLERRM;
-END $$;
+\set try_shows 'message'
+\i sql/include/try.sql
 
 -- Counts events; payload "bad" cannot be applied.
 CREATE TABLE counts (tenant_id text, item_id text, n bigint NOT NULL, bytes bigint NOT NULL,

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
@@ -13,18 +14,7 @@ shared_preload_libraries = 'projector'
 fsync = off
 EOC
 $node->start;
-
-sub sql
-{
-	my ($query) = @_;
-	return $node->safe_psql('postgres', $query);
-}
-
-sub comes_true
-{
-	my ($query, $what) = @_;
-	return ok($node->poll_query_until('postgres', $query), $what);
-}
+use_node($node);
 
 sql(<<'EOS');
 CREATE EXTENSION projector;
