@@ -6,8 +6,10 @@
 #   make bench                              every benchmark on a throwaway server
 #                                           (bench/compare REVISION: what a change costs)
 #   make check-layers                       the include discipline of src/
+#   make format                             lay out the C files (pgindent)
+#   make lint                               what static analysis has to say
 #
-# demo, test and bench need nothing but make and a shell to start with: they
+# demo, test, bench and the last two need nothing but make and a shell to start with: they
 # install the missing packages first when run as root on Debian.
 
 DEBIAN_PG_CONFIG := /usr/lib/postgresql/15/bin/pg_config
@@ -83,4 +85,8 @@ bench:
 check-layers:
 	@$(HARNESS)/check-layers
 
-.PHONY: demo test bench check-layers
+format lint:
+	@$(HARNESS)/packages $$(sed -n 's/^# packages: //p' $(HARNESS)/$@)
+	@$(HARNESS)/$@
+
+.PHONY: demo test bench check-layers format lint
