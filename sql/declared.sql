@@ -90,6 +90,7 @@ SELECT attempt(c) FROM unnest(ARRAY[
     $$SELECT definer()$$,
     $$DO 'BEGIN INSERT INTO other VALUES (''acme'', ''do''); END'$$,
     $$INSERT INTO pg_temp.session_table VALUES ('acme')$$,
+    $$COPY other FROM '/dev/null'$$, $$COPY model FROM '/dev/null'$$,
     $$UPDATE projector.projection_offsets SET last_sequence_number = 0$$,
     -- reading and locking is not writing
     $$SELECT FROM other$$, $$SELECT FROM other FOR UPDATE$$, $$SELECT FROM other FOR KEY SHARE$$,

@@ -101,6 +101,7 @@ ALTER TABLE projector.projections ADD COLUMN team text DEFAULT 'billing', ADD CO
 ALTER TABLE projector.projection_cursors ADD COLUMN note text DEFAULT 'here', ADD COLUMN seen timestamptz DEFAULT now();
 ALTER TABLE projector.projection_offsets ADD COLUMN note text DEFAULT 'there';
 ALTER TABLE projector.apply_outbox ADD COLUMN note text;
+ALTER TABLE projector.projection_deltas ADD COLUMN note text;
 SELECT projector_set_mode('counts', 'inline');
 SELECT projector_create('more', handler => 'count_more', targets => '{more_counts}');
 SELECT projector_drain() = (SELECT count(*) FROM projector.events);

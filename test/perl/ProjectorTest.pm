@@ -88,4 +88,12 @@ sub error_of
 	return $err =~ /ERROR:\s+(.*)/s ? $1 : 'none';
 }
 
+# A process counts the lines it has run when it ends by itself, which it does
+# not if the server is stopped as PostgreSQL::Test does it.
+END
+{
+	local $? = $?;
+	$node->stop('fast', fail_ok => 1) if $ENV{PROJECTOR_COVERAGE} && $node;
+}
+
 1;

@@ -70,9 +70,9 @@ sql(<<'EOS');
 CREATE SEQUENCE calls;
 CREATE TABLE lasting (tenant_id text, id text, n int DEFAULT 0, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 CREATE TABLE handled (tenant_id text, id text);
-CREATE FUNCTION last_long(n int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT n + 1 FROM pg_sleep(2.5), nextval(''calls'')';
+CREATE FUNCTION last_long(n int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT n + 1 FROM nextval(''calls''), pg_sleep(2.5)';
 CREATE FUNCTION handle(e projector.event) RETURNS void LANGUAGE sql AS
-    'INSERT INTO handled SELECT e.tenant_id, e.aggregate_id FROM pg_sleep(2.5), nextval(''calls'')';
+    'INSERT INTO handled SELECT e.tenant_id, e.aggregate_id FROM nextval(''calls''), pg_sleep(2.5)';
 SELECT projector_create('lasting', fold_columns => '{"n": "last_long(s.n)"}', targets => '{lasting}', event_types => '{Long}');
 SELECT projector_create('handled', handler => 'handle', targets => '{handled}', event_types => '{Long}');
 SELECT projector_append('acme', 'a', 'Long', '{}');
