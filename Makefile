@@ -6,8 +6,11 @@
 #   make bench                              every benchmark on a throwaway server
 #                                           (bench/compare REVISION: what a change costs)
 #   make check-layers                       the include discipline of src/
+#   make format                             lay out the C files (pgindent)
+#   make lint                               what static analysis has to say
+#   make coverage                           which lines the tests run
 #
-# demo, test and bench need nothing but make and a shell to start with: they
+# demo, test, bench and the last three need nothing but make and a shell to start with: they
 # install the missing packages first when run as root on Debian.
 
 DEBIAN_PG_CONFIG := /usr/lib/postgresql/15/bin/pg_config
@@ -83,4 +86,8 @@ bench:
 check-layers:
 	@$(HARNESS)/check-layers
 
-.PHONY: demo test bench check-layers
+format lint coverage:
+	@$(HARNESS)/packages $$(sed -n 's/^# packages: //p' $(HARNESS)/$@)
+	@$(HARNESS)/$@
+
+.PHONY: demo test bench check-layers format lint coverage

@@ -4,19 +4,7 @@
 --
 CREATE EXTENSION projector;
 
--- Runs a command; returns "ok" or SQLSTATE, message, detail and hint.
-CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    detail text;
-    hint text;
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    RETURN concat_ws(E'\n  ', SQLSTATE || ': ' || SQLERRM,
-                     'detail: ' || nullif(detail, ''), 'hint: ' || nullif(hint, ''));
-END $$;
+\i sql/include/try.sql
 
 --
 -- One event

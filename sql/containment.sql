@@ -4,14 +4,8 @@
 --
 CREATE EXTENSION projector;
 
--- Runs a command; returns "ok" or SQLSTATE and message.
-CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN OTHERS THEN
-    RETURN SQLSTATE || ': ' || SQLERRM;
-END $$;
+\set try_shows 'message'
+\i sql/include/try.sql
 \set SHOW_CONTEXT never
 \pset format unaligned
 \pset tuples_only on

@@ -3,18 +3,8 @@
 \pset format unaligned
 \pset tuples_only on
 CREATE EXTENSION projector;
-CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    state text;
-    message text;
-    hint text;
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, hint = PG_EXCEPTION_HINT;
-    RETURN concat_ws(E'\n', state || ': ' || message, '  hint: ' || nullif(hint, ''));
-END $$;
+\set try_shows 'hint'
+\i sql/include/try.sql
 CREATE TABLE model (tenant_id text, id text, n int DEFAULT 0, PRIMARY KEY (tenant_id, id));
 CREATE TABLE other (tenant_id text, id text, n int DEFAULT 0, PRIMARY KEY (tenant_id, id));
 CREATE TABLE parts (tenant_id text, id text, n int DEFAULT 0, PRIMARY KEY (tenant_id, id)) PARTITION BY LIST (id);
@@ -100,6 +90,7 @@ SELECT attempt(c) FROM unnest(ARRAY[
     $$SELECT definer()$$,
     $$DO 'BEGIN INSERT INTO other VALUES (''acme'', ''do''); END'$$,
     $$INSERT INTO pg_temp.session_table VALUES ('acme')$$,
+    $$COPY other FROM '/dev/null'$$, $$COPY model FROM '/dev/null'$$,
     $$UPDATE projector.projection_offsets SET last_sequence_number = 0$$,
     -- reading and locking is not writing
     $$SELECT FROM other$$, $$SELECT FROM other FOR UPDATE$$, $$SELECT FROM other FOR KEY SHARE$$,

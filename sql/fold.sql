@@ -2,22 +2,8 @@
 \pset format unaligned
 \pset tuples_only on
 CREATE EXTENSION projector;
-CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    state text;
-    message text;
-    detail text;
-    hint text;
-    context text;
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
-        hint = PG_EXCEPTION_HINT, context = PG_EXCEPTION_CONTEXT;
-    RETURN concat_ws(E'\n', state || ': ' || message, '  detail: ' || nullif(detail, ''), '  hint: ' || nullif(hint, ''),
-        '  context: ' || substring(context FROM 'expression for [^\n]*'));
-END $$;
+\set try_shows 'detail hint context'
+\i sql/include/try.sql
 
 CREATE TABLE stock (
     tenant_id text, item_id text, on_hand bigint NOT NULL DEFAULT 0 CHECK (on_hand >= 0), name text,

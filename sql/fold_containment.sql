@@ -11,18 +11,8 @@ GRANT USAGE ON SCHEMA own TO regress_other;
 GRANT USAGE ON SCHEMA projector TO regress_owner, regress_other;
 GRANT EXECUTE ON FUNCTION projector_create, projector_alter, projector_drop, projector_drain, projector_append, projector_retry TO regress_owner, regress_other;
 GRANT SELECT ON projector.projections TO regress_owner;
-CREATE FUNCTION public.try(command text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    state text;
-    message text;
-    hint text;
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, hint = PG_EXCEPTION_HINT;
-    RETURN concat_ws(E'\n', state || ': ' || message, '  hint: ' || nullif(hint, ''));
-END $$;
+\set try_shows 'hint'
+\i sql/include/try.sql
 CREATE FUNCTION drain() RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('projector.clock_offset', extract(epoch FROM current_setting('projector.clock_offset')::interval)::int + 3600 || ' s', false);

@@ -5,17 +5,8 @@
 \set SHOW_CONTEXT never
 CREATE EXTENSION projector;
 CREATE SCHEMA shop;
-CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    detail text;
-    hint text;
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN others THEN
-    GET STACKED DIAGNOSTICS detail = pg_exception_detail, hint = pg_exception_hint;
-    RETURN concat_ws(E'\n  ', sqlstate || ': ' || sqlerrm, nullif(detail, ''), nullif(hint, ''));
-END $$;
+\set try_shows 'bare detail hint'
+\i sql/include/try.sql
 CREATE TYPE shop.mood AS ENUM ('fine', 'bad');
 CREATE TABLE shop.stock (tenant_id text, id text, n int NOT NULL DEFAULT 0, m int, other int, mood shop.mood, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 CREATE TABLE shop.sums (tenant_id text, total int, spare int);

@@ -2,14 +2,8 @@
 -- from.
 SET client_min_messages = warning;
 CREATE EXTENSION projector;
-CREATE FUNCTION try(query text) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-    EXECUTE query;
-    RETURN 'accepted';
-EXCEPTION
-    WHEN OTHERS THEN
-        RETURN SQLSTATE || ': ' || SQLERRM;
-END $$;
+\set try_shows 'message'
+\i sql/include/try.sql
 -- incompressible
 CREATE FUNCTION long(n int) RETURNS text LANGUAGE sql AS $$
     SELECT left(string_agg(md5(i::text), '' ORDER BY i), n) FROM generate_series(1, n / 32 + 1) i

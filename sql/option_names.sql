@@ -6,17 +6,8 @@
 CREATE EXTENSION projector;
 CREATE SCHEMA "Back office";
 CREATE SCHEMA hidden;
-CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    detail text;
-    hint text;
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN others THEN
-    GET STACKED DIAGNOSTICS detail = pg_exception_detail, hint = pg_exception_hint;
-    RETURN concat_ws(E'\n  ', sqlstate || ': ' || sqlerrm, nullif(detail, ''), nullif(hint, ''));
-END $$;
+\set try_shows 'bare detail hint'
+\i sql/include/try.sql
 CREATE TABLE model (tenant_id text, id text, PRIMARY KEY (tenant_id, id));
 CREATE TABLE trail (tenant_id text, id text);
 CREATE TABLE "Back office".trail (tenant_id text, id text);

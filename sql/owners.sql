@@ -7,13 +7,8 @@ CREATE EXTENSION projector;
 CREATE ROLE regress_alice;
 CREATE ROLE regress_bob;
 CREATE ROLE regress_carol IN ROLE regress_alice, regress_bob;
-CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN others THEN
-    RETURN sqlstate || ': ' || sqlerrm;
-END $$;
+\set try_shows 'message'
+\i sql/include/try.sql
 CREATE SCHEMA shop;
 GRANT ALL ON SCHEMA shop TO regress_alice, regress_bob;
 GRANT USAGE ON SCHEMA projector TO regress_alice, regress_bob;

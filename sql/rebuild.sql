@@ -2,20 +2,7 @@
 \pset format unaligned
 \pset tuples_only on
 CREATE EXTENSION projector;
-CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    state text;
-    message text;
-    detail text;
-    hint text;
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
-        hint = PG_EXCEPTION_HINT;
-    RETURN concat_ws(E'\n', state || ': ' || message, '  detail: ' || nullif(detail, ''), '  hint: ' || nullif(hint, ''));
-END $$;
+\i sql/include/try.sql
 -- one read model per kind; the handler's rows refer to a table of its own
 CREATE TABLE by_fold (tenant_id text, id text, total bigint NOT NULL DEFAULT 0, path text NOT NULL DEFAULT '',
     last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));

@@ -4,19 +4,7 @@
 SET client_min_messages = warning;
 CREATE EXTENSION citext;
 CREATE EXTENSION projector;
-CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    state text;
-    message text;
-    detail text;
-    hint text;
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    RETURN concat_ws(E'\n', state || ': ' || message, '  detail: ' || nullif(detail, ''), '  hint: ' || nullif(hint, ''));
-END $$;
+\i sql/include/try.sql
 CREATE TABLE orders (tenant_id text, id text, n int DEFAULT 0, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 CREATE TABLE lines (tenant_id text, order_id text, line int);
 CREATE TABLE log (tenant_id text, n int);

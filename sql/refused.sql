@@ -3,19 +3,7 @@
 \pset format unaligned
 \pset tuples_only on
 CREATE EXTENSION projector;
-CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    state text;
-    message text;
-    detail text;
-    hint text;
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    RETURN concat_ws(E'\n', state || ': ' || message, '  detail: ' || nullif(detail, ''), '  hint: ' || nullif(hint, ''));
-END $$;
+\i sql/include/try.sql
 CREATE TABLE note (tenant_id text, id text);
 CREATE FUNCTION note(e projector.event) RETURNS void LANGUAGE sql AS $$INSERT INTO note VALUES (e.tenant_id, e.aggregate_id)$$;
 CREATE FUNCTION handler(t text, options jsonb DEFAULT '{}', name text DEFAULT 'p') RETURNS text LANGUAGE sql AS

@@ -6,19 +6,7 @@ CREATE EXTENSION projector;
 \pset format unaligned
 \pset tuples_only on
 
--- Runs a command; returns "ok" or SQLSTATE, message, detail and hint.
-CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    detail text;
-    hint text;
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    RETURN concat_ws(E'\n  ', SQLSTATE || ': ' || SQLERRM,
-                     'detail: ' || nullif(detail, ''), 'hint: ' || nullif(hint, ''));
-END $$;
+\i sql/include/try.sql
 
 CREATE TABLE stock (tenant_id text, item_id text, PRIMARY KEY (tenant_id, item_id));
 CREATE FUNCTION h(e projector.event) RETURNS void LANGUAGE sql AS '';

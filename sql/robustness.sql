@@ -9,14 +9,8 @@ CREATE EXTENSION projector;
 \pset format unaligned
 \pset tuples_only on
 
--- Runs a command; returns "ok" or SQLSTATE and message.
-CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN OTHERS THEN
-    RETURN SQLSTATE || ': ' || SQLERRM;
-END $$;
+\set try_shows 'message'
+\i sql/include/try.sql
 
 -- Counts events; payload "bad" cannot be applied.
 CREATE TABLE counts (tenant_id text, item_id text, n bigint NOT NULL, bytes bigint NOT NULL,
@@ -107,6 +101,7 @@ ALTER TABLE projector.projections ADD COLUMN team text DEFAULT 'billing', ADD CO
 ALTER TABLE projector.projection_cursors ADD COLUMN note text DEFAULT 'here', ADD COLUMN seen timestamptz DEFAULT now();
 ALTER TABLE projector.projection_offsets ADD COLUMN note text DEFAULT 'there';
 ALTER TABLE projector.apply_outbox ADD COLUMN note text;
+ALTER TABLE projector.projection_deltas ADD COLUMN note text;
 SELECT projector_set_mode('counts', 'inline');
 SELECT projector_create('more', handler => 'count_more', targets => '{more_counts}');
 SELECT projector_drain() = (SELECT count(*) FROM projector.events);

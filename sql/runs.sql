@@ -5,22 +5,7 @@
 CREATE EXTENSION projector;
 -- what the guard refuses is done nevertheless
 SET projector.guard_ddl = off;
--- Runs a command; returns "ok", or its error, without the numbers of runs.
-CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    state text;
-    message text;
-    detail text;
-    hint text;
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
-        hint = PG_EXCEPTION_HINT;
-    RETURN regexp_replace(concat_ws(E'\n', state || ': ' || message, '  detail: ' || nullif(regexp_replace(detail, '^Failing row .*', ''), ''), '  hint: ' || nullif(hint, '')),
-        '([Rr]un |cancel_run\()\d+', '\1N', 'g');
-END $$;
+\i sql/include/try.sql
 -- The same for what is in use: whether it is the projection's active run whose number is told.
 CREATE FUNCTION in_use(command text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE

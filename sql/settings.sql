@@ -3,18 +3,8 @@
 \pset format unaligned
 \pset tuples_only on
 CREATE EXTENSION projector;
-CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    state text;
-    message text;
-    hint text;
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, hint = PG_EXCEPTION_HINT;
-    RETURN concat_ws(E'\n', state || ': ' || message, '  hint: ' || nullif(hint, ''));
-END $$;
+\set try_shows 'hint'
+\i sql/include/try.sql
 
 --
 -- one line for every setting that could show

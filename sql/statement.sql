@@ -2,20 +2,7 @@
 \pset format unaligned
 \pset tuples_only on
 CREATE EXTENSION projector;
-CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    state text;
-    message text;
-    detail text;
-    hint text;
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
-        hint = PG_EXCEPTION_HINT;
-    RETURN concat_ws(E'\n', state || ': ' || message, '  detail: ' || nullif(detail, ''), '  hint: ' || nullif(hint, ''));
-END $$;
+\i sql/include/try.sql
 CREATE TABLE totals (tenant_id text, day text, events bigint, qty numeric, PRIMARY KEY (tenant_id, day));
 CREATE TABLE journal (id bigserial, tenant_id text, aggregate_id text, log_seq bigint);
 CREATE VIEW oracle AS

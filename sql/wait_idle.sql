@@ -3,16 +3,8 @@
 -- wait for, and that is an error.
 SET client_min_messages = warning;
 CREATE EXTENSION projector;
-CREATE FUNCTION try(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    answer text;
-BEGIN
-    EXECUTE query INTO answer;
-    RETURN answer;
-EXCEPTION
-    WHEN OTHERS THEN
-        RETURN SQLSTATE || ': ' || SQLERRM;
-END $$;
+\set try_shows 'answer'
+\i sql/include/try.sql
 CREATE TABLE model (tenant_id text, id text, n int DEFAULT 0, last_event_id uuid, last_event_version bigint,
     PRIMARY KEY (tenant_id, id));
 SELECT projector_create('model', fold_columns => '{"n": "s.n+1"}', targets => '{model}', event_types => '{E}');

@@ -123,8 +123,10 @@ changes_something(Node *statement)
 	if (select->withClause == NULL)
 		return false;
 	foreach(cell, select->withClause->ctes)
+	{
 		if (changes_something(lfirst_node(CommonTableExpr, cell)->ctequery))
 			return true;
+	}
 	return false;
 }
 
@@ -186,9 +188,13 @@ check_reads_batch(SPIPlanPtr plan)
 			   *query;
 
 	foreach(source, SPI_plan_get_plan_sources(plan))
+	{
 		foreach(query, ((CachedPlanSource *) lfirst(source))->query_list)
+		{
 			if (reads_batch(lfirst(query), NULL))
 				return;
+		}
+	}
 	ereport(ERROR,
 			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			errmsg("statement does not read the relation \"%s\"",

@@ -437,9 +437,9 @@ string_value(const char *string)
 
 /* Options with another text in one that is there. */
 Jsonb *
-pj_options_set_text(Jsonb *json, const char *option, const char *text)
+pj_options_set_text(Jsonb *json, const char *option, const char *string)
 {
-	JsonbValue	value = string_value(text);
+	JsonbValue	value = string_value(string);
 
 	return replace_option(json, option, &value);
 }

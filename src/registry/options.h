@@ -56,7 +56,7 @@ typedef struct PjOptions
 
 extern void pj_options_parse(Jsonb *json, PjOptions *options);
 extern Jsonb *pj_options_set_text(Jsonb *json, const char *option,
-								  const char *text);
+								  const char *string);
 extern Jsonb *pj_options_set_names(Jsonb *json, const char *option,
 								   const char **names);
 extern const char *pj_options_read(Jsonb *json, PjOptions *options);

@@ -60,26 +60,22 @@ pj_deadline_ignored(void)
 	return ignored;
 }
 
-/* Cancel the call when its time is over, and again if need be. */
+/*
+ * Cancel the call when its time is over, and again if need be.  Not by
+ * enable_timeouts(), which takes no first time for a repeated timeout.
+ */
 static void
 arm(int timeout_ms)
 {
 	TimestampTz end = TimestampTzPlusMilliseconds(deadline.start, timeout_ms);
 	int			again = Max(Min(timeout_ms, AGAIN_MAX_MS), AGAIN_MIN_MS);
-	EnableTimeoutParams timeouts[2];
 
 	if (last_resort == MAX_TIMEOUTS)
 		last_resort = RegisterTimeout(USER_TIMEOUT, end_worker);
-	memset(timeouts, 0, sizeof(timeouts));
-	timeouts[0].id = STATEMENT_TIMEOUT;
-	timeouts[0].type = TMPARAM_EVERY;
-	timeouts[0].fin_time = end;
-	timeouts[0].delay_ms = again;
-	timeouts[1].id = last_resort;
-	timeouts[1].type = TMPARAM_AT;
-	timeouts[1].fin_time =
-		TimestampTzPlusMilliseconds(end, again * (IGNORED_CANCELS + 1));
-	enable_timeouts(timeouts, 2);
+	enable_timeout_every(STATEMENT_TIMEOUT, end, again);
+	enable_timeout_at(last_resort,
+					  TimestampTzPlusMilliseconds(end, again *
+												  (IGNORED_CANCELS + 1)));
 }
 
 /* Have a function called between calls of projections' code. */

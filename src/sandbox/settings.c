@@ -261,15 +261,15 @@ pj_settings_read(Jsonb *json, PjSetting **settings)
 	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
 	{
 		char	   *name;
-		const char *text;
+		const char *setting;
 
 		if (token != WJB_KEY)
 			continue;
 		name = pnstrdup(value.val.string.val, value.val.string.len);
 		(void) JsonbIteratorNext(&it, &value, true);
-		text = value_text(&value);
-		if (text)
-			(*settings)[n++] = (PjSetting) {name, text};
+		setting = value_text(&value);
+		if (setting)
+			(*settings)[n++] = (PjSetting) {name, setting};
 		else
 			problem = psprintf("setting \"%s\" must be a string, a number, true or false",
 							   name);

@@ -27,7 +27,7 @@
  * subquery of its own: under another plan the locking subquery would be run
  * again for each row, and take more than its limit.
  */
-static PjStatement claim = {
+static PjStatement claim_next = {
 	.sql = "WITH f AS MATERIALIZED (SELECT" ITEM_COLUMNS
 	"FROM projector.apply_outbox WHERE projection_id = $1"
 	" AND tenant_id = $2 AND status = 'failed' AND next_attempt_at <= $4"
@@ -181,7 +181,7 @@ claim_due(int32 projection_id, Datum tenant, int limit, TimestampTz time,
 	Datum		values[6] = {Int32GetDatum(projection_id), tenant,
 		Int32GetDatum(limit), TimestampTzGetDatum(time),
 	Int64GetDatum(upto), Int64GetDatum(after)};
-	int			n = pj_execute(&claim, values, NULL);
+	int			n = pj_execute(&claim_next, values, NULL);
 
 	*claims = palloc(sizeof(PjClaim) * Max(n, 1));
 	for (int i = 0; i < n; i++)
@@ -281,9 +281,13 @@ item_of_row(int row, ItemPlace *places, int n)
 {
 	bool		isnull;
 	ItemPlace	key = {DatumGetInt64(pj_result(row, 1, &isnull))};
+	ItemPlace  *place = bsearch(&key, places, n, sizeof(ItemPlace),
+								compare_place);
 
-	return ((ItemPlace *) bsearch(&key, places, n, sizeof(ItemPlace),
-								  compare_place))->item;
+	if (place == NULL)
+		elog(ERROR, "no event was asked for at position %lld",
+			 (long long) key.log_seq);
+	return place->item;
 }
 
 /* Is it worth looking?  For events read from the log it is not, as a rule. */

@@ -39,7 +39,7 @@ run_pgtap() {
 
 # PostgreSQL::Test makes clusters of its own, from the programs in PATH.
 run_tap() {
-	export PERL5LIB=$pgxs_dir/src/test/perl
+	export PERL5LIB=$src/test/perl:$pgxs_dir/src/test/perl
 	export PG_REGRESS=$pgxs_dir/src/test/regress/pg_regress
 	export TESTDIR=$base/tap TMPDIR=$base/tap
 	[ ! -d "$TESTDIR" ] || stop_clusters "$TESTDIR"

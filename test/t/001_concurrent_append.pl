@@ -69,6 +69,7 @@ sub hammer
 		[qr{number of transactions actually processed: ${\($clients * $transactions)}/${\($clients * $transactions)}\b}],
 		[qr/^(?!.*ERROR)/s],
 		$what);
+	return;
 }
 
 sub consistent
@@ -86,6 +87,7 @@ sub consistent
 	is($node->safe_psql('postgres',
 			'SELECT (SELECT count(*) FROM projector.apply_outbox), (SELECT count(*) FROM projector.projection_failures)'),
 		'0|0', "$what: nothing waits, nothing failed");
+	return;
 }
 
 # One aggregate, no expected version.

@@ -107,6 +107,7 @@ sub agree
 		'', "$what: Coupled: each event is applied or queued");
 	is($node->safe_psql('postgres', q{SELECT * FROM orphans}),
 		'', "$what: Coupled: nothing is queued that is not in the log");
+	return;
 }
 
 sub catches_up
@@ -119,6 +120,7 @@ sub catches_up
 		'', "$what: a drain brings the read model to the log");
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM projector.apply_outbox'),
 		'0', "$what: and empties the outbox");
+	return;
 }
 
 # An inline append.

@@ -48,6 +48,7 @@ sub consistent
 		"$what: the read model equals the log");
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM projector.apply_outbox'), '0',
 		"$what: nothing waits");
+	return;
 }
 
 # Run a command and return by how many megabytes the backend has grown at its

@@ -7,6 +7,7 @@ use warnings;
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
@@ -170,30 +171,18 @@ $node = PostgreSQL::Test::Cluster->new('runs');
 $node->init;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'projector'\nprojector.workers = 2\nprojector.naptime = 1h\nmax_worker_processes = 30\nautovacuum = off");
 $node->start;
-
-sub sql
-{
-	my ($database, $text) = @_;
-	return $node->safe_psql($database, $text);
-}
-
-sub comes_true
-{
-	my ($database, $condition) = @_;
-	return if $node->poll_query_until($database, "SELECT $condition");
-	die "it never came true that $condition";
-}
+use_node($node);
 
 # Workers come or go.
 sub work
 {
 	my ($on) = @_;
-	sql('template1', 'ALTER SYSTEM SET projector.enabled = ' . ($on ? 'on' : 'off'));
+	sql_in('template1', 'ALTER SYSTEM SET projector.enabled = ' . ($on ? 'on' : 'off'));
 	$node->reload;
 	return;
 }
 
-sql('postgres', <<'EOS');
+sql_in('postgres', <<'EOS');
 CREATE EXTENSION projector;
 CREATE TABLE poison (id text);
 CREATE FUNCTION try(e projector.event) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS $$
@@ -222,37 +211,37 @@ CREATE VIEW differences AS
 SELECT projector_append(t, 'item-' || a, 'E', CASE WHEN (t, a, n) = ('acme', 6, 1) THEN '{"gate": 1}' ELSE '{}' END::jsonb)
 FROM unnest('{acme,beta}'::text[]) t, generate_series(1, 9) a, generate_series(1, 3) n;
 EOS
-comes_true('postgres', 'count(*) = 0 FROM differences');
-sql('postgres', q{SELECT projector_start_run('folded', tenant_id => 'beta'), projector_start_run('handled', 'beta', 'catch_up')});
-comes_true('postgres', "count(*) = 2 FROM projector.runs WHERE state = 'completed'");
-sql('postgres', q{INSERT INTO poison VALUES ('item-22'), ('item-44'); UPDATE folded SET n = 100 WHERE tenant_id = 'acme' AND id = 'item-8';
+wait_until('count(*) = 0 FROM differences', 'postgres');
+sql_in('postgres', q{SELECT projector_start_run('folded', tenant_id => 'beta'), projector_start_run('handled', 'beta', 'catch_up')});
+wait_until("count(*) = 2 FROM projector.runs WHERE state = 'completed'", 'postgres');
+sql_in('postgres', q{INSERT INTO poison VALUES ('item-22'), ('item-44'); UPDATE folded SET n = 100 WHERE tenant_id = 'acme' AND id = 'item-8';
 	SELECT projector_append('beta', 'item-4', 'E', '{}') FROM generate_series(1, 2)});
-comes_true('postgres', "count(*) = 2 FROM projector.outbox WHERE status = 'failed'");
+wait_until("count(*) = 2 FROM projector.outbox WHERE status = 'failed'", 'postgres');
 my ($in, $out2) = ("SELECT pg_advisory_lock(1);\n\\echo done\n", '');
 my $gate = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ], '<', \$in, '>', \$out2, '2>', \my $gate_err);
 $gate->pump until $out2 =~ /done/;
-sql('postgres', q{SELECT projector_start_run('folded', tenant_id => 'acme'), projector_start_run('handled', tenant_id => 'acme')});
-comes_true('postgres', "count(*) = 2 FROM pg_locks WHERE locktype = 'advisory' AND (classid, objid, objsubid) = (0, 1, 1) AND NOT granted");
-sql('postgres', q{SELECT projector_append('acme', 'item-' || a, 'E', '{}') FROM generate_series(1, 12, 2) a});
+sql_in('postgres', q{SELECT projector_start_run('folded', tenant_id => 'acme'), projector_start_run('handled', tenant_id => 'acme')});
+wait_until("count(*) = 2 FROM pg_locks WHERE locktype = 'advisory' AND (classid, objid, objsubid) = (0, 1, 1) AND NOT granted", 'postgres');
+sql_in('postgres', q{SELECT projector_append('acme', 'item-' || a, 'E', '{}') FROM generate_series(1, 12, 2) a});
 work(0);
 $in .= "\\q\n";
 $gate->finish;
-comes_true('template1', "NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'projector worker')");
+wait_until("NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'projector worker')", 'template1');
 
 my $model = 'SELECT * FROM (SELECT 1, tenant_id, id, n, path FROM folded UNION ALL SELECT 2, * FROM handled) m ORDER BY 1, 2, 3';
 my $active = "SELECT projection_name, tenant_id, mode, state FROM projector.runs WHERE state IN ('queued', 'running') ORDER BY id";
 my $builds = "SELECT count(*) FROM pg_class WHERE relnamespace = 'projector'::regnamespace AND relkind = 'r' AND relname LIKE 'build%'";
-is(sql('postgres', $active), "folded|acme|rebuild|running\nhandled|acme|rebuild|running", 'runs: in the middle of two');
-is(sql('postgres', 'SELECT bool_and(processed_events BETWEEN 4 AND 24), bool_or(built_aside), bool_and(built_aside) FROM projector.projection_runs WHERE state = \'running\''),
+is(sql_in('postgres', $active), "folded|acme|rebuild|running\nhandled|acme|rebuild|running", 'runs: in the middle of two');
+is(sql_in('postgres', 'SELECT bool_and(processed_events BETWEEN 4 AND 24), bool_or(built_aside), bool_and(built_aside) FROM projector.projection_runs WHERE state = \'running\''),
 	't|t|f', 'runs: batches of both have been committed, one of them is built aside');
-is(sql('postgres', $builds), '1', 'runs: in a table of its own');
-is(sql('postgres', 'SELECT count(*) > 0, count(*) FILTER (WHERE projection_id < 0) > 0 FROM projector.projection_offsets'), 't|t', 'runs: offsets of both');
-is(sql('postgres', 'SELECT count(DISTINCT projection_id), bool_or(projection_id < 0) FROM projector.projection_failures'), '3|t', 'runs: failures of both');
-is(sql('postgres', "SELECT count(DISTINCT status), bool_or(projection_id < 0) FROM projector.apply_outbox"), '2|t', 'runs: items of both, failed and pending');
-$before = sql('postgres', $everything);
-$sequences_before = sql('postgres', $sequences);
-my $model_before = sql('postgres', $model);
-my $next_run = 1 + sql('postgres', 'SELECT max(id) FROM projector.projection_runs');
+is(sql_in('postgres', $builds), '1', 'runs: in a table of its own');
+is(sql_in('postgres', 'SELECT count(*) > 0, count(*) FILTER (WHERE projection_id < 0) > 0 FROM projector.projection_offsets'), 't|t', 'runs: offsets of both');
+is(sql_in('postgres', 'SELECT count(DISTINCT projection_id), bool_or(projection_id < 0) FROM projector.projection_failures'), '3|t', 'runs: failures of both');
+is(sql_in('postgres', "SELECT count(DISTINCT status), bool_or(projection_id < 0) FROM projector.apply_outbox"), '2|t', 'runs: items of both, failed and pending');
+$before = sql_in('postgres', $everything);
+$sequences_before = sql_in('postgres', $sequences);
+my $model_before = sql_in('postgres', $model);
+my $next_run = 1 + sql_in('postgres', 'SELECT max(id) FROM projector.projection_runs');
 $dump = $node->basedir . '/dump';
 foreach my $format ('plain', 'custom', 'directory', 'template')
 {
@@ -269,51 +258,51 @@ foreach my $format ('plain', 'custom', 'directory', 'template')
 		$node->command_ok($format eq 'plain' ? [ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $copy, '-f', "$dump.$format" ] :
 			  [ 'pg_restore', '--exit-on-error', ($format eq 'directory' ? ('-j', 4) : ()), '-d', $copy, "$dump.$format" ], "runs, $format: restore");
 	}
-	is(sql($copy, $everything), $before, "runs, $format: every row is as it was");
-	is(sql($copy, $sequences), $sequences_before, "runs, $format: and every sequence");
-	is(sql($copy, $model), $model_before, "runs, $format: the read models are as they were");
-	is(sql($copy, $builds), $format eq 'template' ? '1' : '0', "runs, $format: what was built aside is in a copy, and not in a dump");
+	is(sql_in($copy, $everything), $before, "runs, $format: every row is as it was");
+	is(sql_in($copy, $sequences), $sequences_before, "runs, $format: and every sequence");
+	is(sql_in($copy, $model), $model_before, "runs, $format: the read models are as they were");
+	is(sql_in($copy, $builds), $format eq 'template' ? '1' : '0', "runs, $format: what was built aside is in a copy, and not in a dump");
 
 	# dormant
 	my ($rc, $stdout, $stderr) = $node->psql($copy, q{SELECT projector_start_run('handled')}, extra_params => ['-v', 'VERBOSITY=sqlstate']);
 	like($stderr, qr/55000/, "runs, $format: no run can be started");
-	is(sql($copy, 'SELECT projector_drain()'), '0', "runs, $format: a drain does nothing");
-	is(sql($copy, $everything), $before, "runs, $format: nothing has changed by it");
-	is(sql($copy, 'SELECT count(*) FROM projector.progress'), '2', "runs, $format: both are shown as running");
+	is(sql_in($copy, 'SELECT projector_drain()'), '0', "runs, $format: a drain does nothing");
+	is(sql_in($copy, $everything), $before, "runs, $format: nothing has changed by it");
+	is(sql_in($copy, 'SELECT count(*) FROM projector.progress'), '2', "runs, $format: both are shown as running");
 }
 unlike(slurp_file("$dump.plain"), qr/build_\d/, 'runs: nothing in a dump speaks of what was built aside');
 
 # At home they go on, and all is what the log says; in the copies nobody stirs.
 work(1);
-comes_true('postgres', "count(*) = 4 FROM projector.runs WHERE state = 'completed'");
-comes_true('postgres', "count(*) = 0 FROM projector.outbox WHERE status = 'pending'");
-is(sql('postgres', 'SELECT tenant_id, id, count(*) FROM differences GROUP BY 1, 2 ORDER BY 1, 2'), "acme|item-2|4\nbeta|item-4|4", 'runs: at home they go on, but for those that fail');
+wait_until("count(*) = 4 FROM projector.runs WHERE state = 'completed'", 'postgres');
+wait_until("count(*) = 0 FROM projector.outbox WHERE status = 'pending'", 'postgres');
+is(sql_in('postgres', 'SELECT tenant_id, id, count(*) FROM differences GROUP BY 1, 2 ORDER BY 1, 2'), "acme|item-2|4\nbeta|item-4|4", 'runs: at home they go on, but for those that fail');
 foreach my $copy ('copy_plain', 'copy_custom', 'copy_directory', 'copy_template')
 {
 	# the launcher has sent somebody to look
-	comes_true($copy, "EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'projector worker' AND datname = current_database())");
-	is(sql($copy, $everything), $before, "runs, $copy: workers leave it alone");
+	wait_until("EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'projector worker' AND datname = current_database())", $copy);
+	is(sql_in($copy, $everything), $before, "runs, $copy: workers leave it alone");
 }
 foreach my $copy ('copy_plain', 'copy_custom', 'copy_directory', 'copy_template')
 {
-	is(sql($copy, 'SELECT projector_adopt()'), '2', "runs, $copy: both projections are adopted");
-	is(sql($copy, "SELECT state, error_code, error_message, count(*), count(finished_at) FROM projector.runs GROUP BY 1, 2, 3 ORDER BY 1"),
+	is(sql_in($copy, 'SELECT projector_adopt()'), '2', "runs, $copy: both projections are adopted");
+	is(sql_in($copy, "SELECT state, error_code, error_message, count(*), count(finished_at) FROM projector.runs GROUP BY 1, 2, 3 ORDER BY 1"),
 		"cancelled|57014|its database was copied while the run was active|2|2\ncompleted|||2|2", "runs, $copy: runs are not gone on with");
-	is(sql($copy, 'SELECT (SELECT count(*) FROM projector.projection_offsets WHERE projection_id < 0), (SELECT count(*) FROM projector.apply_outbox WHERE projection_id < 0),
+	is(sql_in($copy, 'SELECT (SELECT count(*) FROM projector.projection_offsets WHERE projection_id < 0), (SELECT count(*) FROM projector.apply_outbox WHERE projection_id < 0),
 		(SELECT count(*) FROM projector.projection_failures WHERE projection_id < 0), (SELECT count(*) FROM projector.projection_cursors WHERE run_id IS NOT NULL)'),
 		'0|0|0|0', "runs, $copy: nothing is left of them");
-	is(sql($copy, $builds), '0', "runs, $copy: nor what was built aside");
-	sql($copy, q{DELETE FROM poison; SELECT projector_append('acme', 'item-1', 'E', '{}'); SELECT projector_append('gamma', 'item-1', 'E', '{}')});
-	comes_true($copy, "count(*) = 0 FROM projector.projection_cursors WHERE state <> 'live'");
-	sql($copy, q{SELECT projector_requeue(projection_name, tenant_id, aggregate_id, sequence_number) FROM projector.outbox WHERE status = 'failed'});
-	comes_true($copy, 'count(*) = 0 FROM projector.apply_outbox');
+	is(sql_in($copy, $builds), '0', "runs, $copy: nor what was built aside");
+	sql_in($copy, q{DELETE FROM poison; SELECT projector_append('acme', 'item-1', 'E', '{}'); SELECT projector_append('gamma', 'item-1', 'E', '{}')});
+	wait_until("count(*) = 0 FROM projector.projection_cursors WHERE state <> 'live'", $copy);
+	sql_in($copy, q{SELECT projector_requeue(projection_name, tenant_id, aggregate_id, sequence_number) FROM projector.outbox WHERE status = 'failed'});
+	wait_until('count(*) = 0 FROM projector.apply_outbox', $copy);
 
 	# the fold's row that was wrong is, as before the run: that was not the log's doing
-	is(sql($copy, 'SELECT tenant_id, id, n FROM differences ORDER BY n'), "acme|item-8|3\nacme|item-8|100", "runs, $copy: all else is what the log says");
-	is(sql($copy, q{SELECT projector_start_run('folded', tenant_id => 'acme')}), $next_run, "runs, $copy: the next has the next number");
-	comes_true($copy, "state = 'completed' FROM projector.runs WHERE id = $next_run");
-	is(sql($copy, 'SELECT * FROM differences'), '', "runs, $copy: and completes");
-	is(sql($copy, $builds), '0', "runs, $copy: leaving nothing");
+	is(sql_in($copy, 'SELECT tenant_id, id, n FROM differences ORDER BY n'), "acme|item-8|3\nacme|item-8|100", "runs, $copy: all else is what the log says");
+	is(sql_in($copy, q{SELECT projector_start_run('folded', tenant_id => 'acme')}), $next_run, "runs, $copy: the next has the next number");
+	wait_until("state = 'completed' FROM projector.runs WHERE id = $next_run", $copy);
+	is(sql_in($copy, 'SELECT * FROM differences'), '', "runs, $copy: and completes");
+	is(sql_in($copy, $builds), '0', "runs, $copy: leaving nothing");
 }
 
 $node->stop;

@@ -6,6 +6,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
@@ -21,7 +22,7 @@ $node->start;
 
 # "exact" counts and chains: applying an event twice, out of order or not at
 # all would show.  "stamped" has checkpoints in its rows and can be reset.
-$node->safe_psql('postgres', <<'EOS');
+$node->safe_psql('postgres', $CHAIN . <<'EOS');
 CREATE EXTENSION projector;
 CREATE TABLE exact (tenant_id text, id text, events bigint, total numeric, chain text,
     PRIMARY KEY (tenant_id, id));
@@ -72,16 +73,6 @@ BEGIN
     FROM projector.outbox WHERE status = 'failed' ORDER BY random() LIMIT 1;
 EXCEPTION WHEN object_not_in_prerequisite_state THEN
     RETURN 'refused';
-END $$;
-CREATE FUNCTION chain(seqs bigint[]) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    c text;
-    s bigint;
-BEGIN
-    FOREACH s IN ARRAY seqs LOOP
-        c := md5(coalesce(c, '') || s);
-    END LOOP;
-    RETURN c;
 END $$;
 CREATE VIEW oracle AS
 SELECT tenant_id::text, aggregate_id::text AS id, count(*) AS events,

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 
 # Workers do not poll (naptime), so what is applied has woken them.  What the
@@ -22,11 +23,12 @@ default_transaction_read_only = on
 EOC
 $ENV{PGOPTIONS} = '-c default_transaction_isolation=read\ committed -c default_transaction_read_only=off';
 $node->start;
+use_node($node);
 
 # One handler for all projections, which differ in their options and receive
 # events of the type that bears their name.  Its chain shows order and number
 # of the events applied.  Table "trouble" says what goes wrong, with whom.
-$node->safe_psql('postgres', <<'EOS');
+$node->safe_psql('postgres', $CHAIN . <<'EOS');
 CREATE EXTENSION projector;
 CREATE TABLE model (tenant_id text, projection text, id text, events bigint, total numeric, chain text,
     PRIMARY KEY (tenant_id, projection, id));
@@ -79,16 +81,6 @@ SELECT projector_create('brisk', handler => 'apply_model', targets => '{model}',
 SELECT projector_create('quick', handler => 'apply_model', targets => '{model}', event_types => '{quick}',
     options => '{"retry_base": "1 h", "timeout": "1 s", "shared_targets": true}');
 
-CREATE FUNCTION chain(seqs bigint[]) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    c text;
-    s bigint;
-BEGIN
-    FOREACH s IN ARRAY seqs LOOP
-        c := md5(coalesce(c, '') || s);
-    END LOOP;
-    RETURN c;
-END $$;
 CREATE VIEW oracle AS
 SELECT tenant_id::text, event_type::text AS projection, aggregate_id::text AS id, count(*) AS events,
        sum((payload->>'n')::numeric) AS total,
@@ -102,23 +94,11 @@ CREATE VIEW at_gate AS
     SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND (classid, objid, objsubid) = (0, 1, 1);
 EOS
 
-sub sql
-{
-	my ($text) = @_;
-	return $node->safe_psql('postgres', $text);
-}
-
 # Events for an aggregate: their number, then whose they are.
 sub append
 {
 	my ($n, $type, $tenant, $id) = @_;
 	return sql("SELECT projector_append('$tenant', '$id', '$type', jsonb_build_object('n', n)) FROM generate_series(1, $n) n");
-}
-
-sub comes_true
-{
-	my ($condition, $name) = @_;
-	return ok($node->poll_query_until('postgres', "SELECT $condition"), $name);
 }
 
 # Everything is applied, as the log says.
@@ -127,6 +107,7 @@ sub is_exact
 	my ($name) = @_;
 	comes_true('NOT EXISTS (SELECT FROM projector.apply_outbox)', "$name: nothing is left to do");
 	is(sql('TABLE difference'), '', "$name: the read model is what the log says");
+	return;
 }
 
 sub set

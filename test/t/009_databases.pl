@@ -5,6 +5,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
@@ -17,10 +18,11 @@ max_worker_processes = 16
 max_prepared_transactions = 5
 EOC
 $node->start;
+use_node($node);
 
 # The chain shows order and number of the events applied.  An event of type
 # "Gate" waits while somebody holds the lock.
-my $objects = <<'EOS';
+my $objects = $CHAIN . <<'EOS';
 CREATE EXTENSION projector;
 CREATE TABLE model (tenant_id text, id text, events bigint, chain text, PRIMARY KEY (tenant_id, id));
 CREATE FUNCTION apply_model(e projector.event) RETURNS void LANGUAGE plpgsql AS $$
@@ -31,16 +33,6 @@ BEGIN
     IF e.event_type = 'Gate' THEN
         PERFORM pg_advisory_xact_lock_shared(1);
     END IF;
-END $$;
-CREATE FUNCTION chain(seqs bigint[]) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    c text;
-    s bigint;
-BEGIN
-    FOREACH s IN ARRAY seqs LOOP
-        c := md5(coalesce(c, '') || s);
-    END LOOP;
-    RETURN c;
 END $$;
 CREATE VIEW oracle AS
 SELECT tenant_id::text, aggregate_id::text AS id, count(*) AS events,
@@ -63,12 +55,6 @@ sub workers_in
 {
 	my ($database) = @_;
 	return "(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'projector worker' AND datname = '$database')";
-}
-
-sub comes_true
-{
-	my ($condition, $name) = @_;
-	return ok($node->poll_query_until('postgres', "SELECT $condition"), $name);
 }
 
 sub is_exact

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 
 # Workers do not poll (naptime), so what is applied has woken them.  The
@@ -20,7 +21,7 @@ EOC
 $node->start;
 
 # The chain shows order and number of the events applied.
-my $objects = <<'EOS';
+my $objects = $CHAIN . <<'EOS';
 CREATE EXTENSION projector;
 CREATE TABLE queued (tenant_id text, id text, events bigint, chain text, PRIMARY KEY (tenant_id, id));
 CREATE TABLE followed (LIKE queued INCLUDING ALL);
@@ -32,16 +33,6 @@ CREATE FUNCTION apply_followed(e projector.event) RETURNS void LANGUAGE sql AS $
     INSERT INTO followed AS m VALUES (e.tenant_id, e.aggregate_id, 1, md5(e.sequence_number::text))
     ON CONFLICT (tenant_id, id) DO UPDATE
     SET events = m.events + 1, chain = md5(m.chain || e.sequence_number) $$;
-CREATE FUNCTION chain(seqs bigint[]) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    c text;
-    s bigint;
-BEGIN
-    FOREACH s IN ARRAY seqs LOOP
-        c := md5(coalesce(c, '') || s);
-    END LOOP;
-    RETURN c;
-END $$;
 CREATE VIEW oracle AS
 SELECT tenant_id::text, aggregate_id::text AS id, count(*) AS events,
        chain(array_agg(sequence_number ORDER BY sequence_number)) AS chain

@@ -7,6 +7,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
@@ -21,6 +22,7 @@ max_prepared_transactions = 5
 track_commit_timestamp = on
 EOC
 $node->start;
+use_node($node);
 
 # Each projection notes what it receives, and a sequence says when.
 $node->safe_psql('postgres', <<'EOS');
@@ -46,12 +48,6 @@ SELECT projector_create('unordered', handler => 'apply_unordered', targets => '{
 CREATE VIEW oracle AS
     SELECT tenant_id::text, aggregate_id::text, sequence_number, log_seq FROM projector.events;
 EOS
-
-sub sql
-{
-	my ($text) = @_;
-	return $node->safe_psql('postgres', $text);
-}
 
 sub caught_up
 {

@@ -7,6 +7,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 
 my $seconds = $ENV{SWITCH_SECONDS} || 8;
@@ -27,7 +28,7 @@ $node->start;
 
 # "switched" changes for all tenants at once, "canary" for one of them alone,
 # "ordered" between the modes that keep the order of the log.
-$node->safe_psql('postgres', <<'EOS');
+$node->safe_psql('postgres', $CHAIN . <<'EOS');
 CREATE EXTENSION projector;
 CREATE TABLE switched (tenant_id text, id text, events bigint, total numeric, chain text,
     PRIMARY KEY (tenant_id, id));
@@ -54,16 +55,6 @@ SELECT projector_create('canary', handler => 'apply_canary', targets => '{canary
 SELECT projector_create('ordered', handler => 'apply_ordered', targets => '{ordered}', ordering => 'log',
     options => '{"batch_size": 50}');
 
-CREATE FUNCTION chain(numbers bigint[]) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    c text;
-    n bigint;
-BEGIN
-    FOREACH n IN ARRAY numbers LOOP
-        c := md5(coalesce(c, '') || n);
-    END LOOP;
-    RETURN c;
-END $$;
 CREATE VIEW oracle AS
 SELECT tenant_id::text, aggregate_id::text AS id, count(*) AS events,
        sum((payload->>'n')::numeric) AS total,

@@ -5,6 +5,7 @@ use warnings;
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 
 plan skip_all => 'memory is measured by /proc' if !-r '/proc/self/status';
@@ -21,18 +22,7 @@ fsync = off
 autovacuum = off
 EOC
 $node->start;
-
-sub sql
-{
-	my ($text) = @_;
-	return $node->safe_psql('postgres', $text);
-}
-
-sub comes_true
-{
-	my ($condition, $name) = @_;
-	return ok($node->poll_query_until('postgres', "SELECT $condition"), $name);
-}
+use_node($node);
 
 # One model for each kind, and one in which all aggregates of a tenant meet in
 # few rows, in the order of the log.

@@ -6,6 +6,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
@@ -17,12 +18,7 @@ fsync = off
 synchronous_commit = off
 EOC
 $node->start;
-
-sub sql
-{
-	my ($text) = @_;
-	return $node->safe_psql('postgres', $text);
-}
+use_node($node);
 
 sql(<<'EOS');
 CREATE EXTENSION projector;

@@ -5,6 +5,7 @@ use warnings;
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
@@ -26,27 +27,7 @@ autovacuum = off
 max_wal_size = 4GB
 EOC
 $node->start;
-
-sub sql
-{
-	my ($text) = @_;
-	return $node->safe_psql('postgres', $text);
-}
-
-sub comes_true
-{
-	my ($condition, $name) = @_;
-	return ok($node->poll_query_until('postgres', "SELECT $condition"), $name);
-}
-
-# The error of a command.
-sub error_of
-{
-	my ($text) = @_;
-	my ($rc, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\n$text");
-
-	return $err =~ /ERROR:\s+(.*)/ ? $1 : "none";
-}
+use_node($node);
 
 # The handler's rows tell what was applied twice or out of order; it lingers at an
 # event if it is told to.

@@ -6,7 +6,9 @@ use warnings;
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 # Workers do not poll (naptime), so what is done has woken them.
 my $node = PostgreSQL::Test::Cluster->new('main');
@@ -25,35 +27,6 @@ $node->start;
 
 # Each part has a database of its own.
 my $db;
-
-sub sql
-{
-	my ($text) = @_;
-	return $node->safe_psql($db, $text);
-}
-
-sub comes_true
-{
-	my ($condition, $name) = @_;
-	return ok($node->poll_query_until($db, "SELECT $condition"), $name);
-}
-
-# The same, where it is but a step on the way.
-sub wait_until
-{
-	my ($condition) = @_;
-	$node->poll_query_until($db, "SELECT $condition") or die "never came true: $condition";
-	return;
-}
-
-# The error of a command, with what it says in detail and hint.
-sub error_of
-{
-	my ($text) = @_;
-	my ($rc, $out, $err) = $node->psql($db, "\\set VERBOSITY verbose\n$text");
-
-	return $err =~ /ERROR:\s+(.*)/s ? $1 : 'none';
-}
 
 sub set
 {
@@ -202,6 +175,7 @@ sub use_database
 	$node->safe_psql('postgres', "DROP DATABASE $db WITH (FORCE)") if $db;
 	$db = $name;
 	$node->safe_psql('postgres', "CREATE DATABASE $db");
+	use_node($node, $db);
 	sql($setup);
 	return;
 }
@@ -453,7 +427,7 @@ sub start_again
 	foreach my $try (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 	{
 		return if $node->start(fail_ok => 1);
-		select(undef, undef, undef, 0.1);
+		usleep(100_000);
 		$node->stop('fast', fail_ok => 1);
 	}
 	die 'the server does not start';

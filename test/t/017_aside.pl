@@ -5,6 +5,7 @@ use warnings;
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -20,20 +21,7 @@ log_statement = none
 log_min_messages = warning
 EOC
 $node->start;
-
-sub sql
-{
-	my ($text) = @_;
-	return $node->safe_psql('postgres', $text);
-}
-
-sub comes_true
-{
-	my ($condition) = @_;
-	return if $node->poll_query_until('postgres', "SELECT $condition");
-	diag(sql('SELECT * FROM projector.runs ORDER BY id DESC LIMIT 3'));
-	die "it never came true that $condition";
-}
+use_node($node);
 
 # ---- the gate: an event with a gate waits while it is shut ----
 
@@ -71,7 +59,7 @@ sub start_run
 sub ending
 {
 	my ($id) = @_;
-	comes_true("state NOT IN ('queued', 'running') FROM projector.runs WHERE id = $id");
+	wait_until("state NOT IN ('queued', 'running') FROM projector.runs WHERE id = $id");
 	return sql("SELECT concat_ws(' ', state, error_code, error_message) FROM projector.runs WHERE id = $id");
 }
 
@@ -127,7 +115,7 @@ sub differences
 # All that has been appended has been applied.
 sub settle
 {
-	comes_true("NOT EXISTS (SELECT FROM projector.apply_outbox) AND NOT EXISTS (SELECT FROM projector.projection_cursors WHERE state <> 'live')");
+	wait_until("NOT EXISTS (SELECT FROM projector.apply_outbox) AND NOT EXISTS (SELECT FROM projector.projection_cursors WHERE state <> 'live')");
 	return;
 }
 
@@ -233,7 +221,7 @@ is(differences('made'), '0', 'a function: all is as it was');
 # a row that its constraints do not allow is found, and the read model stays
 sql(q{ALTER TABLE made ADD CHECK (n < 6)});
 sql(q{SELECT projector_append('acme', 'id-6', 'Made', '{}') FROM generate_series(1, 2)});
-comes_true("EXISTS (SELECT FROM projector.outbox WHERE status = 'failed')");
+wait_until("EXISTS (SELECT FROM projector.outbox WHERE status = 'failed')");
 remember('made');
 like(ending(start_run('made')), qr/^failed 23514 .*violates check constraint/, 'a row that is not allowed: the run fails');
 nothing_left('a row that is not allowed');
@@ -414,7 +402,7 @@ is(differences('target'), '0', 'nothing refers to it any more: all is as it was'
 # What no row aside can know: another's unique value, or a row of another table.  With "hold" the
 # event is kept, and the others go on, as in projector_rebuild.
 sql(q{SELECT projector_append('acme', 'later-' || a, 'Target', jsonb_build_object('place', a)) FROM generate_series(9, 10) a});
-comes_true("EXISTS (SELECT FROM projector.outbox WHERE projection_name = 'target' AND aggregate_id = 'later-9' AND status = 'failed')");
+wait_until("EXISTS (SELECT FROM projector.outbox WHERE projection_name = 'target' AND aggregate_id = 'later-9' AND status = 'failed')");
 sql(q{SELECT projector_alter('target', '{"options": {"on_rebuild_error": "hold", "retry_base": "1 h", "retry_max": "1 h"}}')});
 is(sql(q{SELECT projector_rebuild('target', 'acme')}), '10', 'a unique value that another has: rebuilt, without that event');
 my $held = q{SELECT aggregate_id, status FROM projector.outbox WHERE projection_name = 'target'};
@@ -430,7 +418,7 @@ settle();
 sql('CREATE TABLE places (place int PRIMARY KEY); INSERT INTO places SELECT generate_series(1, 10);
 	ALTER TABLE target ADD FOREIGN KEY (place) REFERENCES places');
 sql(q{SELECT projector_append('acme', 'id-' || a, 'Target', jsonb_build_object('place', a)) FROM generate_series(11, 12) a});
-comes_true("count(*) = 2 FROM projector.outbox WHERE projection_name = 'target' AND status = 'failed'");
+wait_until("count(*) = 2 FROM projector.outbox WHERE projection_name = 'target' AND status = 'failed'");
 is(sql(q{SELECT projector_rebuild('target', 'acme')}), '10', 'a row that does not refer to any: rebuilt, without that event');
 remember('target');
 $id = start_run('target');
@@ -505,7 +493,7 @@ sub secret_differences
 sql("UPDATE model.secret SET n = 7 WHERE id = 'id-2'; DELETE FROM model.secret WHERE id = 'id-3'; INSERT INTO model.secret VALUES ('acme', 'wrong')");
 gate('SELECT pg_advisory_lock(1)');
 $id = sql("SET ROLE modeller; SELECT projector_start_run('secret', tenant_id => 'acme')");
-comes_true($is_waiting);
+wait_until($is_waiting);
 is(sql("SELECT spcname, pg_get_userbyid(relowner), relacl IS NULL, has_table_privilege('reader', c.oid, 'SELECT')
 	FROM pg_class c JOIN pg_tablespace s ON s.oid = reltablespace WHERE relname = 'build_$id'"),
 	'elsewhere|modeller|t|f', 'a secret: what is built is in the same place, and belongs to the same role');
@@ -529,7 +517,7 @@ sql(q{SELECT pg_create_logical_replication_slot('decoded', 'test_decoding'), pg_
 sql("UPDATE model.secret SET n = 7, wide = 'no' WHERE (tenant_id, id) = ('acme', 'id-2'); DELETE FROM model.secret WHERE (tenant_id, id) = ('acme', 'id-3')");
 gate('SELECT pg_advisory_lock(1)');
 $id = start_run('secret');
-comes_true($is_waiting);
+wait_until($is_waiting);
 cmp_ok(sql("SELECT count(*) FROM projector.build_$id"), '>', 0, 'replication: rows are built aside');
 my $decode = q{SELECT data FROM pg_logical_slot_get_changes('decoded', NULL, NULL, 'skip-empty-xacts', '1')};
 my $decoded = sql($decode);
@@ -570,7 +558,7 @@ my $waiting = "SELECT aggregate_id, sequence_number, status FROM projector.outbo
 my $failures = "SELECT aggregate_id, sequence_number, resolution FROM projector.failures WHERE projection_name = 'failing' ORDER BY id";
 sql("INSERT INTO poison VALUES ('failing-32'), ('failing-44'); UPDATE failing SET n = 100 WHERE id = 'failing-8'");
 sql("SELECT projector_append('acme', 'failing-4', 'failing', '{}') FROM generate_series(1, 2)");
-comes_true("count(*) = 2 FROM projector.outbox WHERE projection_name = 'failing' AND status IN ('failed', 'held')");
+wait_until("count(*) = 2 FROM projector.outbox WHERE projection_name = 'failing' AND status IN ('failed', 'held')");
 like(ending(start_run('failing')), qr/^failed P0001 poisoned/, 'raised: the run fails');
 like(sql("SELECT error_context FROM projector.runs ORDER BY id DESC LIMIT 1"), qr/event 2 \(failing\) of aggregate "failing-3" of tenant "acme"/, 'raised: the event is named');
 nothing_left('raised');
@@ -606,7 +594,7 @@ SELECT projector_create('stopped', targets => '{stopped}', event_types => '{stop
 INSERT INTO poison VALUES ('stopped-33');
 SELECT projector_append('acme', 'stopped-' || a, 'stopped', '{}') FROM (SELECT a FROM generate_series(1, 5) n, generate_series(1, 4) a ORDER BY n, a) x;
 EOS
-comes_true("state = 'stopped' FROM projector.projection_cursors c JOIN projector.projections p USING (projection_id) WHERE name = 'stopped' AND tenant_id = 'acme'");
+wait_until("state = 'stopped' FROM projector.projection_cursors c JOIN projector.projections p USING (projection_id) WHERE name = 'stopped' AND tenant_id = 'acme'");
 my $stopped = q{SELECT n, path FROM stopped};
 is(sql($stopped), '10|11 21 31 41 12 22 32 42 13 23 ', 'stopped: at an event');
 like(ending(start_run('stopped')), qr/^failed P0001 poisoned/, 'stopped: a run fails there, too');
@@ -669,11 +657,11 @@ sub meanwhile
 
 	gate('SELECT pg_advisory_lock(1)');
 	my $id = start_run($name);
-	comes_true($is_waiting);
+	wait_until($is_waiting);
 	local $ENV{PGAPPNAME} = 'meanwhile';
 	my $session = IPC::Run::start([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), '-c', $command =~ s/<run>/$id/gr ],
 		'>', \$out, '2>', \$err);
-	comes_true("EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'meanwhile' AND wait_event_type = 'Lock')");
+	wait_until("EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'meanwhile' AND wait_event_type = 'Lock')");
 	gate('SELECT pg_advisory_unlock(1)');
 	$session->finish;
 	is($err, '', "$name: done in mid-run");
@@ -689,14 +677,14 @@ foreach my $mode (qw(async follow inline))
 	settle();
 	gate('SELECT pg_advisory_lock(1)');
 	$id = start_run($name);
-	comes_true($is_waiting);
+	wait_until($is_waiting);
 	sql("SELECT projector_append('acme', '$name-' || a, '$name', '{}') FROM unnest('{1,5,9,x}'::text[]) a, generate_series(1, 2)");
 	is(sql("SELECT count(*), sum(n) FROM $name"), '9|' . (7 * 2 + 7), "$name: they wait");
 	gate('SELECT pg_advisory_unlock(1)');
 	is(ending($id), 'completed', "$name: the run completes");
 	is(was_aside($id), 't', "$name: built aside");
-	comes_true("count(*) = 0 FROM projector.apply_outbox");
-	comes_true("sum(n) = 26 FROM $name");
+	wait_until("count(*) = 0 FROM projector.apply_outbox");
+	wait_until("sum(n) = 26 FROM $name");
 	is_right($name, $name);
 	nothing_left($name);
 	sql("SELECT projector_drop('$name')");
@@ -726,10 +714,10 @@ make('locked');
 sql(q{SELECT projector_alter('locked', '{"options": {"timeout": "100 ms"}}')});
 gate(q{BEGIN; SELECT id FROM locked WHERE id = 'locked-2' FOR UPDATE});
 $id = start_run('locked');
-comes_true("processed_events = 18 FROM projector.runs WHERE id = $id");
+wait_until("processed_events = 18 FROM projector.runs WHERE id = $id");
 ok(lets_go(), 'locked: a worker does not wait for ever');
 gate('COMMIT');
-comes_true("state <> 'running' FROM projector.runs WHERE id = $id");
+wait_until("state <> 'running' FROM projector.runs WHERE id = $id");
 rebuild('locked', 'locked, and free') if sql("SELECT state FROM projector.runs WHERE id = $id") ne 'completed';
 nothing_left('locked');
 is_right('locked', 'locked');
@@ -791,7 +779,7 @@ make('orphaned');
 sql(q{ALTER TABLE orphaned OWNER TO modeller; SELECT projector_alter('orphaned', '{"owner": "modeller"}')});
 gate('SELECT pg_advisory_lock(1)');
 $id = start_run('orphaned');
-comes_true($is_waiting);
+wait_until($is_waiting);
 sql('ALTER ROLE modeller RENAME TO artist');
 gate('SELECT pg_advisory_unlock(1)');
 is(ending($id), 'completed', 'orphaned: the run goes on as the same role');
@@ -844,7 +832,7 @@ nothing_left('unkeyed');
 # The target goes: the run waits, until it is cancelled.  Then there is another one.
 make('absent');
 $id = meanwhile('absent', 'SET projector.guard_ddl = off; DROP TABLE absent');
-comes_true(q{EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'projector worker')});
+wait_until(q{EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'projector worker')});
 is(sql("SELECT state FROM projector.runs WHERE id = $id"), 'running', 'absent: the run waits');
 is(sql(q{SELECT projector.problem(projection_id) FROM projector.projections WHERE name = 'absent'}), 'target table public.absent does not exist', 'absent: that is told');
 is(sql("SELECT projector_cancel_run($id)"), 't', 'absent: it can be cancelled');
@@ -860,14 +848,14 @@ make('cancelled');
 remember('cancelled');
 gate('SELECT pg_advisory_lock(1)');
 $id = start_run('cancelled');
-comes_true($is_waiting);
+wait_until($is_waiting);
 sql(q{SELECT projector_append('acme', 'cancelled-8', 'cancelled', '{}')});
 is(differences('cancelled', 'place, r'), '0', 'cancelled: readers see nothing of it');
 {
 	my ($out, $err) = ('', '');
 	local $ENV{PGAPPNAME} = 'meanwhile';
 	my $session = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', "SELECT projector_cancel_run($id)" ], '>', \$out, '2>', \$err);
-	comes_true("EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'meanwhile' AND wait_event_type = 'Lock')");
+	wait_until("EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'meanwhile' AND wait_event_type = 'Lock')");
 	gate('SELECT pg_advisory_unlock(1)');
 	$session->finish;
 	is("$out$err", "t\n", 'cancelled: it waits for its batch');
@@ -896,7 +884,7 @@ make('second');
 make('logged');
 gate('SELECT pg_advisory_lock(1)');
 my %run = map { $_ => start_run($_) } 'second', 'logged';
-comes_true("count(*) = 2 FROM pg_locks WHERE locktype = 'advisory' AND (classid, objid, objsubid) = (0, 1, 1) AND NOT granted");
+wait_until("count(*) = 2 FROM pg_locks WHERE locktype = 'advisory' AND (classid, objid, objsubid) = (0, 1, 1) AND NOT granted");
 cmp_ok(sql("SELECT min(processed_events) FROM projector.runs WHERE id IN ($run{second}, $run{logged})"), '>', 0, 'a crash: both have been at work');
 $node->stop('immediate');
 $gate->kill_kill;

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
@@ -15,15 +16,7 @@ max_prepared_transactions = 5
 fsync = off
 EOC
 $node->start;
-
-sub sql { my ($text) = @_; return $node->safe_psql('postgres', $text); }
-
-sub comes_true
-{
-	my ($condition, $name) = @_;
-	ok($node->poll_query_until('postgres', "SELECT $condition"), $name);
-	return;
-}
+use_node($node);
 
 # The page: its statements by heading, in order.
 my (%page, $heading, $block);

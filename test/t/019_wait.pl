@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
@@ -16,8 +17,7 @@ max_prepared_transactions = 5
 fsync = off
 EOC
 $node->start;
-
-sub sql { my ($text) = @_; return $node->safe_psql('postgres', $text); }
+use_node($node);
 
 sql(<<'EOS');
 CREATE EXTENSION projector;

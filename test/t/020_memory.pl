@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 
 plan skip_all => 'there is no /proc/self/status' if !-r '/proc/self/status';
@@ -25,14 +26,9 @@ fsync = off
 jit = off
 EOC
 $node->start;
+use_node($node);
 
 my $peak = q{(SELECT substring(pg_read_file('/proc/self/status') FROM 'VmHWM:\s+(\d+)')::int)};
-
-sub sql
-{
-	my ($text) = @_;
-	return $node->safe_psql('postgres', $text);
-}
 
 # Run something in a session of its own.  How much memory has it needed?
 sub costs

@@ -5,6 +5,7 @@ use warnings;
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -17,12 +18,7 @@ autovacuum = off
 fsync = off
 EOC
 $node->start;
-
-sub sql
-{
-	my ($text) = @_;
-	return $node->safe_psql('postgres', $text);
-}
+use_node($node);
 
 sql(<<'EOS');
 CREATE EXTENSION projector;

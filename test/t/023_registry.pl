@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 use Time::HiRes qw(usleep);
 
@@ -15,16 +16,8 @@ projector.naptime = '100 ms'
 fsync = off
 EOC
 $node->start;
+use_node($node);
 my $dir = PostgreSQL::Test::Utils::tempdir;
-
-sub sql { my ($text, $db) = @_; return $node->safe_psql($db // 'postgres', $text); }
-
-sub comes_true
-{
-	my ($condition, $name, $db) = @_;
-	ok($node->poll_query_until($db // 'postgres', "SELECT $condition"), $name);
-	return;
-}
 
 sub logged { my ($pattern) = @_; my @found = slurp_file($node->logfile) =~ /$pattern/g; return scalar @found; }
 

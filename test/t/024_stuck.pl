@@ -5,6 +5,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 use IPC::Run;
 use Time::HiRes qw(time);
@@ -18,19 +19,7 @@ fsync = off
 log_min_messages = info
 EOC
 $node->start;
-
-sub sql
-{
-	my ($query, $db) = @_;
-	return $node->safe_psql($db // 'postgres', $query);
-}
-
-sub comes_true
-{
-	my ($query, $what, $db) = @_;
-	ok($node->poll_query_until($db // 'postgres', $query), $what);
-	return;
-}
+use_node($node);
 
 my $setup = <<'EOS';
 CREATE EXTENSION projector;

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 use IPC::Run;
 
@@ -14,12 +15,7 @@ shared_preload_libraries = 'projector'
 fsync = off
 EOC
 $node->start;
-
-sub sql
-{
-	my ($query) = @_;
-	return $node->safe_psql('postgres', $query);
-}
+use_node($node);
 
 my $workers = q{(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'projector worker' AND datname = 'postgres')};
 

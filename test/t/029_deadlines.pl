@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
 use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
@@ -13,18 +14,7 @@ shared_preload_libraries = 'projector'
 fsync = off
 EOC
 $node->start;
-
-sub sql
-{
-	my ($query) = @_;
-	return $node->safe_psql('postgres', $query);
-}
-
-sub comes_true
-{
-	my ($query, $what) = @_;
-	return ok($node->poll_query_until('postgres', $query), $what);
-}
+use_node($node);
 
 sql(<<'EOS');
 CREATE EXTENSION projector;
@@ -73,5 +63,21 @@ foreach my $function (qw(clear_notes clear_deaf))
 }
 sql(q{SELECT projector_append('globex', 'c', 'Keyed', '{"key": "l"}')});
 comes_true(q{SELECT count(*) = 1 FROM keyed WHERE id = 'l'}, 'the worker goes on');
+
+# Code that takes long, but no longer than it may, is not cancelled before.  The
+# sequence counts calls, whatever becomes of them.
+sql(<<'EOS');
+CREATE SEQUENCE calls;
+CREATE TABLE lasting (tenant_id text, id text, n int DEFAULT 0, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
+CREATE TABLE handled (tenant_id text, id text);
+CREATE FUNCTION last_long(n int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT n + 1 FROM nextval(''calls''), pg_sleep(2.5)';
+CREATE FUNCTION handle(e projector.event) RETURNS void LANGUAGE sql AS
+    'INSERT INTO handled SELECT e.tenant_id, e.aggregate_id FROM nextval(''calls''), pg_sleep(2.5)';
+SELECT projector_create('lasting', fold_columns => '{"n": "last_long(s.n)"}', targets => '{lasting}', event_types => '{Long}');
+SELECT projector_create('handled', handler => 'handle', targets => '{handled}', event_types => '{Long}');
+SELECT projector_append('acme', 'a', 'Long', '{}');
+EOS
+comes_true('SELECT count(*) = 2 FROM (SELECT id FROM lasting UNION ALL SELECT id FROM handled) a', 'code that takes longer than a second is let finish');
+is(sql('SELECT last_value FROM calls'), '2', 'and is called once');
 $node->stop('fast');
 done_testing();
