@@ -28,16 +28,10 @@ GRANT EXECUTE ON FUNCTION projector_append, projector_append_batch TO regress_ap
 GRANT INSERT (tenant_id, aggregate_id, sequence_number, event_id, event_type, payload, metadata)
     ON projector.events TO regress_appender;
 
-GRANT USAGE ON SCHEMA projector TO regress_reader;
-GRANT SELECT ON projector.outbox, projector.offsets, projector.failures, projector.projections,
-    projector.projection_cursors TO regress_reader;
-GRANT EXECUTE ON FUNCTION projector_outbox_report, projector_outbox_stats TO regress_reader;
+SELECT projector_grant('regress_reader', 'reader');
 
-GRANT USAGE ON SCHEMA projector TO regress_modeller, regress_other;
-GRANT EXECUTE ON FUNCTION projector_create, projector_alter, projector_set_mode, projector_pause, projector_resume,
-    projector_drop, projector_drain, projector_retry, projector_reset, projector_is_replay, projector_requeue,
-    projector_requeue_dead, projector_skip, projector_unskip, projector_note, projector_rebuild, projector_rebuild_all,
-    projector_catch_up, projector_clear TO regress_modeller, regress_other;
+SELECT projector_grant('regress_modeller', 'modeller');
+SELECT projector_grant('regress_other', 'modeller');
 
 --
 -- Nothing is granted to everybody

@@ -183,7 +183,7 @@ END $$;
 SELECT drain_after(16);
 SELECT * FROM work WHERE aggregate_id = 'u';
 SET test.fixed = 'yes';
-SELECT count(*) FROM projector_requeue_dead();
+SELECT count(*) FROM projector_requeue();
 SELECT projector_drain();
 RESET test.fixed;
 SELECT * FROM differences;

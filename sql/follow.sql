@@ -126,7 +126,7 @@ SELECT projector_skip('steps', 'acme', 'z', 1, 'test data');
 SET projector.clock_offset = '2 h';
 SELECT projector_drain();
 SELECT * FROM work;
-SELECT * FROM projector_requeue_dead() ORDER BY 3;
+SELECT * FROM projector_requeue() ORDER BY 3;
 SET test.fixed = 'yes';
 SELECT projector_drain();
 RESET test.fixed;

@@ -131,7 +131,7 @@ SET projector.guard_ddl = off;
 SELECT try('DROP TABLE shop.pile');
 RESET projector.guard_ddl;
 RESET ROLE;
-SELECT DISTINCT projection_name, why FROM projector.status;
+SELECT DISTINCT projection_name, why FROM projector.status_by_tenant;
 SELECT projector_drop('stock');
 -- its functions are of no other use
 SELECT projector.guard_drop();

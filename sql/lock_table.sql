@@ -6,7 +6,7 @@ SELECT projector_create('async', handler => 'nothing');
 INSERT INTO projector.apply_outbox (projection_id, log_seq, tenant_id, aggregate_id, sequence_number, event_type, status)
 SELECT projection_id, n, 't' || n, 'a', 1, 'E', 'dead' FROM projector.projections, generate_series(1, 12000) n;
 BEGIN;
-SELECT count(*) FROM projector_requeue_dead(12000);
+SELECT count(*) FROM projector_requeue(max_rows => 12000);
 SELECT count(*) < 100 AS few_locks FROM pg_locks WHERE locktype = 'advisory';
 COMMIT;
 SELECT status, count(*) FROM projector.apply_outbox GROUP BY 1;

@@ -138,7 +138,12 @@ SET test.fixed = 'yes';
 SELECT drain_later(1000);
 RESET test.fixed;
 SELECT * FROM model ORDER BY 1, 2;
-SELECT projection_name, tenant_id, pending, held, failed, dead FROM projector_outbox_stats() ORDER BY 1, 2;
+CREATE VIEW stats AS
+    SELECT projection_name, tenant_id, count(*) FILTER (WHERE status = 'pending') AS pending, count(*) FILTER (WHERE status = 'held') AS held,
+        count(*) FILTER (WHERE status = 'processing') AS processing, count(*) FILTER (WHERE status = 'failed') AS failed, count(*) FILTER (WHERE status = 'dead') AS dead
+    FROM projector.outbox GROUP BY 1, 2 ORDER BY 1, 2;
+SELECT projection_name, tenant_id, pending, held, failed, dead FROM stats ORDER BY 1, 2;
+DROP VIEW stats;
 
 --
 -- Retry
@@ -202,8 +207,8 @@ SELECT * FROM cursor WHERE tenant_id = 'acme' ORDER BY 1;
 SELECT projector_drain();
 SELECT * FROM work;
 SELECT * FROM cursor WHERE tenant_id = 'acme' ORDER BY 1;
-SELECT * FROM projector_requeue_dead() ORDER BY 1;
-SELECT * FROM projector_requeue_dead();
+SELECT * FROM projector_requeue() ORDER BY 1;
+SELECT * FROM projector_requeue();
 SET test.fixed = 'yes';
 SELECT projector_drain();
 RESET test.fixed;

@@ -16,6 +16,10 @@ SELECT projector_create('steps', handler => 'note_step', targets => '{steps}',
 SELECT projector_append_batch(tenant, item, '[{"event_type": "F", "payload": 1}, {"event_type": "F", "payload": "bad"},
     {"event_type": "F", "payload": 3}, {"event_type": "G", "payload": 4}]')
 FROM (VALUES ('acme', 'a'), ('acme', 'b'), ('beta', 'c')) AS x (tenant, item);
+CREATE VIEW stats AS
+    SELECT projection_name, tenant_id, count(*) FILTER (WHERE status = 'pending') AS pending, count(*) FILTER (WHERE status = 'held') AS held,
+        count(*) FILTER (WHERE status = 'processing') AS processing, count(*) FILTER (WHERE status = 'failed') AS failed, count(*) FILTER (WHERE status = 'dead') AS dead
+    FROM projector.outbox GROUP BY 1, 2 ORDER BY 1, 2;
 CREATE VIEW work AS SELECT tenant_id, aggregate_id, sequence_number, status, attempt_count FROM projector.outbox;
 
 --
@@ -23,17 +27,15 @@ CREATE VIEW work AS SELECT tenant_id, aggregate_id, sequence_number, status, att
 --
 SELECT projector_drain();
 SELECT tenant_id, aggregate_id, sequence_number, event_type, status, attempt_count, last_error
-FROM projector_outbox_report() ORDER BY tenant_id, aggregate_id, sequence_number;
--- oldest first, by status, tenant and number; machine-readable
-SELECT count(*) FROM projector_outbox_report(max_rows => 4);
-SELECT tenant_id, aggregate_id FROM projector_outbox_report('failed', name => 'steps', tenant_id => 'beta');
+FROM projector.outbox ORDER BY tenant_id, aggregate_id, sequence_number;
+-- by status and tenant; machine-readable
+SELECT tenant_id, aggregate_id FROM projector.outbox WHERE status = 'failed' AND projection_name = 'steps' AND tenant_id = 'beta';
 SELECT jsonb_agg(jsonb_build_object('aggregate', aggregate_id, 'error', last_error))
-FROM projector_outbox_report('failed', tenant_id => 'beta');
-SELECT count(*) FROM projector_outbox_report(name => 'other');
-SELECT projector_outbox_report('broken');
-SELECT projection_name, tenant_id, pending, held, processing, failed, dead, oldest_pending_age > '0' AS has_age, applied_count, failed_count
-FROM projector_outbox_stats();
-SELECT tenant_id, held FROM projector_outbox_stats('steps', 'beta');
+FROM projector.outbox WHERE status = 'failed' AND tenant_id = 'beta';
+SELECT * FROM stats;
+SELECT projection_name, tenant_id, pending, held, failed, dead, lag_time >= '0' AS has_age, applied_count, failed_count
+FROM projector.status_by_tenant;
+SELECT tenant_id, held FROM projector.status_by_tenant WHERE tenant_id = 'beta';
 
 --
 -- Requeue
@@ -42,7 +44,7 @@ SET projector.clock_offset = '2 h';
 SELECT projector_drain();
 RESET projector.clock_offset;
 SELECT * FROM work WHERE status = 'dead' ORDER BY 1, 2, 3;
-SELECT tenant_id, dead, failed, held FROM projector_outbox_stats();
+SELECT tenant_id, dead, failed, held FROM stats;
 -- not mended: it fails again, from the start
 SELECT projector_requeue('steps', 'acme', 'a', 2);
 SELECT * FROM work WHERE aggregate_id = 'a' ORDER BY 3;
@@ -64,13 +66,19 @@ INSERT INTO projector.apply_outbox (projection_id, log_seq, tenant_id, aggregate
 SELECT projection_id, e.log_seq, 'acme', 'a', 2, 'F', 'dead' FROM projector.projections, projector.events e
 WHERE (e.tenant_id, e.aggregate_id, e.sequence_number) = ('acme', 'a', 2);
 SELECT projector_requeue('steps', 'acme', 'a', 2);
+SELECT projector_requeue('steps', 'acme', 'a');
 DELETE FROM projector.apply_outbox WHERE aggregate_id = 'a';
 -- in bounded batches, the oldest first
-SELECT projector_requeue_dead(0);
-SELECT * FROM projector_requeue_dead(1);
-SELECT * FROM projector_requeue_dead(name => 'steps', tenant_id => 'acme');
-SELECT * FROM projector_requeue_dead();
-SELECT * FROM projector_requeue_dead();
+SELECT projector_requeue(max_rows => 0);
+SELECT * FROM projector_requeue(max_rows => 1);
+SELECT * FROM projector_requeue('steps', 'acme');
+SELECT * FROM projector_requeue();
+SELECT * FROM projector_requeue();
+-- what exists nowhere is a mistake
+SELECT * FROM projector_requeue('steps', 'acne');
+SELECT * FROM projector_requeue('steps', 'acme', 'z');
+SELECT * FROM projector_requeue(aggregate_id => 'a');
+SELECT * FROM projector_requeue('steps', 'acme', 'a', 0);
 SELECT projector_drain();
 SELECT * FROM steps ORDER BY 1, 2;
 SELECT count(*) FROM projector.outbox;
@@ -177,18 +185,17 @@ SELECT projector_drain();
 RESET projector.clock_offset;
 SELECT * FROM work;
 CREATE ROLE regress_operator;
-GRANT EXECUTE ON FUNCTION projector_requeue, projector_requeue_dead, projector_skip, projector_unskip, projector_note,
-    projector_outbox_report, projector_outbox_stats TO regress_operator;
+SELECT projector_grant('regress_operator', 'operator');
 \set VERBOSITY terse
 SET ROLE regress_operator;
 SELECT projector_requeue('steps', 'acme', 'a', 1);
 SELECT projector_skip('steps', 'acme', 'a', 1, 'x');
 SELECT projector_unskip('steps', 'acme', 'a', 1);
 SELECT projector_note(1, '{}');
-SELECT * FROM projector_requeue_dead(name => 'steps');
-SELECT * FROM projector_requeue_dead();
-SELECT count(*) FROM projector_outbox_report();
-SELECT count(*) > 0 FROM projector_outbox_stats();
+SELECT * FROM projector_requeue('steps');
+SELECT * FROM projector_requeue();
+SELECT count(*) FROM projector.outbox;
+SELECT count(*) > 0 FROM projector.status_by_tenant;
 RESET ROLE;
 \set VERBOSITY default
 SET client_min_messages = warning;

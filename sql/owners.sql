@@ -71,7 +71,7 @@ SELECT projector_pause('stock'), projector_resume('stock');
 TABLE names;
 SELECT projector_rebuild('stock', 'acme');
 SELECT matches FROM projector_verify('stock', 'acme');
-SELECT stale FROM projector.status WHERE projection_name = 'stock';
+SELECT stale FROM projector.status_by_tenant WHERE projection_name = 'stock';
 -- a stamp is read by the name the table has now
 CREATE TABLE shop.stamped (tenant_id text, id text, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 CREATE FUNCTION shop.stamp(e projector.event) RETURNS void LANGUAGE plpgsql AS $$
@@ -99,7 +99,7 @@ SET ROLE regress_carol;
 SELECT try($$SELECT projector_alter('log', '{"owner": "regress_bob"}')$$);
 RESET ROLE;
 ALTER TABLE shop.log OWNER TO regress_bob;
-SELECT why FROM projector.status WHERE projection_name = 'log';
+SELECT why FROM projector.status_by_tenant WHERE projection_name = 'log';
 REVOKE EXECUTE ON FUNCTION shop.note FROM PUBLIC;
 SET ROLE regress_carol;
 SELECT try($$SELECT projector_alter('log', '{"owner": "regress_bob"}')$$);
@@ -115,13 +115,13 @@ TABLE names;
 SELECT projector_drain();
 SELECT who, count(*) FROM shop.log GROUP BY 1 ORDER BY 1;
 -- the read model is what it was
-SELECT DISTINCT stale FROM projector.status WHERE projection_name = 'log';
+SELECT DISTINCT stale FROM projector.status_by_tenant WHERE projection_name = 'log';
 
 --
 -- REASSIGN OWNED and DROP ROLE, as docs/operations.md has it
 --
 REASSIGN OWNED BY regress_anna TO regress_bob;
-SELECT why FROM projector.status WHERE projection_name = 'stock';
+SELECT why FROM projector.status_by_tenant WHERE projection_name = 'stock';
 SELECT projector_alter(name, '{"owner": "regress_bob"}') FROM projector.projections WHERE owner = 'regress_anna';
 DROP OWNED BY regress_anna;
 DROP ROLE regress_anna;
@@ -142,7 +142,7 @@ CREATE ROLE regress_bob SUPERUSER;
 SELECT projector_append('acme', 'b', 'E', '{}');
 SELECT projector_drain();
 SELECT n FROM depot.pile WHERE id = 'b';
-SELECT DISTINCT projection_name, why FROM projector.status ORDER BY 1;
+SELECT DISTINCT projection_name, why FROM projector.status_by_tenant ORDER BY 1;
 SELECT try($$SELECT projector_rebuild('stock')$$);
 SELECT try($$SELECT projector_alter('stock', '{"options": {"batch_size": 10}}')$$);
 SELECT projector_alter(name, format('{"owner": "%s"}', current_user)::jsonb) FROM projector.projections;

@@ -95,8 +95,7 @@ FROM projector.runs ORDER BY id;
 -- total, percent, rate and time left are not known before it has begun
 -- of a queued one the total is not known
 \pset null (null)
-SELECT projection_name, tenant_id, mode, state, processed_events, total_events, percent, events_per_second, time_left, last_log_seq, started_at
-FROM projector.progress;
+SELECT projection_name, tenant_id, mode, state, percent, per_second, time_left FROM projector.progress;
 \pset null ''
 SELECT run_id = run_of('fold', tenant_id) FROM projector.progress;
 SELECT cancel_all();
@@ -114,7 +113,7 @@ INSERT INTO by_fold VALUES ('ghost', 'town', 1), ('ghost', 'house', 1);
 SELECT count(*) FROM projector_start_run('fold');
 TABLE active;
 SELECT cancel_all();
-SELECT count(*) FROM projector_start_run('fold', 'catch_up');
+SELECT count(*) FROM projector_start_run('fold', mode => 'catch_up');
 TABLE active;
 SELECT cancel_all();
 -- a tenant that is in two of the targets is queued once
@@ -137,39 +136,39 @@ SELECT projector_alter('handler', '{"options": {"depends_on": ["log"]}}');
 SELECT count(*) FROM projector_start_run(NULL, tenant_id => 'acme');
 TABLE active;
 SELECT cancel_all();
-SELECT count(*) FROM projector_start_run(NULL, 'catch_up');
+SELECT count(*) FROM projector_start_run(NULL, mode => 'catch_up');
 SELECT projection_name, count(*), string_agg(tenant_id, ' ' ORDER BY id) FROM projector.runs WHERE state = 'queued' GROUP BY 1 ORDER BY min(id);
 SELECT cancel_all();
 SELECT projector_alter('handler', '{"options": {"depends_on": null}}');
 SELECT projector_alter('fold', '{"options": {"depends_on": null}}');
 -- up to a position
-SELECT count(*) FROM projector_start_run('fold', 'catch_up', 'acme', (SELECT min(log_seq) FROM projector.events WHERE tenant_id = 'acme'));
+SELECT count(*) FROM projector_start_run('fold', 'acme', 'catch_up', (SELECT min(log_seq) FROM projector.events WHERE tenant_id = 'acme'));
 SELECT until_log_seq = (SELECT min(log_seq) FROM projector.events WHERE tenant_id = 'acme') FROM active;
 SELECT cancel_all();
-SELECT count(*) FROM projector_start_run('log', 'catch_up', until_log_seq => 9223372036854775807);
+SELECT count(*) FROM projector_start_run('log', mode => 'catch_up', until_log_seq => 9223372036854775807);
 TABLE active;
 SELECT cancel_all();
 
 --
 -- refused
 --
-SELECT try($$SELECT projector_start_run('fold', NULL)$$);
-SELECT try($$SELECT projector_start_run('fold', '')$$);
-SELECT try($$SELECT projector_start_run('fold', 'reset')$$);
-SELECT try($$SELECT projector_start_run('fold', 'Rebuild')$$);
+SELECT try($$SELECT projector_start_run('fold', mode => NULL)$$);
+SELECT try($$SELECT projector_start_run('fold', mode => '')$$);
+SELECT try($$SELECT projector_start_run('fold', mode => 'reset')$$);
+SELECT try($$SELECT projector_start_run('fold', mode => 'Rebuild')$$);
 SELECT try($$SELECT projector_start_run('fold', tenant_id => '')$$);
 SELECT try($$SELECT projector_start_run('')$$);
 SELECT try($$SELECT projector_start_run('nothing')$$);
 SELECT try($$SELECT projector_start_run('fold', until_log_seq => 5)$$);
-SELECT try($$SELECT projector_start_run('fold', 'catch_up', until_log_seq => 0)$$);
-SELECT try($$SELECT projector_start_run('fold', 'catch_up', until_log_seq => -1)$$);
+SELECT try($$SELECT projector_start_run('fold', mode => 'catch_up', until_log_seq => 0)$$);
+SELECT try($$SELECT projector_start_run('fold', mode => 'catch_up', until_log_seq => -1)$$);
 SELECT try($$SELECT projector_cancel_run(NULL)$$);
 SELECT try($$SELECT projector_cancel_run(-1)$$);
 SELECT try($$SELECT projector_cancel_run(1000000)$$);
 -- in shadow, for all tenants and for one; in off and while paused it is an order
 SELECT projector_set_mode('fold', 'shadow');
 SELECT try($$SELECT projector_start_run('fold')$$);
-SELECT try($$SELECT projector_start_run('fold', 'catch_up', 'acme')$$);
+SELECT try($$SELECT projector_start_run('fold', 'acme', 'catch_up')$$);
 SELECT projector_set_mode('fold', 'off');
 SELECT projector_set_mode('fold', 'shadow', 'beta');
 SELECT try($$SELECT projector_start_run('fold')$$);
@@ -179,7 +178,7 @@ TABLE active;
 SELECT projector_pause('fold');
 SELECT projector_pause('fold', 'acme', 'a break');
 SELECT count(*) FROM projector_start_run('fold', tenant_id => 'acme');
-SELECT count(*) FROM projector_start_run('fold', 'catch_up', tenant_id => 'gamma');
+SELECT count(*) FROM projector_start_run('fold', mode => 'catch_up', tenant_id => 'gamma');
 TABLE active;
 SELECT cancel_all();
 SELECT projector_resume('fold', 'acme');
@@ -193,7 +192,7 @@ CREATE FUNCTION clear_notes(tenant_id text) RETURNS void LANGUAGE sql AS '';
 SELECT projector_create('targetless', handler => 'note');
 SELECT try($$SELECT projector_start_run('targetless')$$);
 SELECT try($$SELECT projector_start_run(NULL)$$);
-SELECT count(*) FROM projector_start_run('targetless', 'catch_up');
+SELECT count(*) FROM projector_start_run('targetless', mode => 'catch_up');
 SELECT cancel_all();
 SELECT projector_alter('targetless', '{"options": {"clear": "clear_notes"}}');
 SELECT count(*) FROM projector_start_run('targetless');
@@ -235,7 +234,7 @@ SELECT count(*) FROM projector.outbox;
 --
 SELECT count(*) FROM projector_start_run('handler', tenant_id => 'acme');
 SELECT try($$SELECT projector_start_run('handler', tenant_id => 'acme')$$);
-SELECT in_use($$projector_start_run('handler', 'catch_up', 'acme')$$);
+SELECT in_use($$projector_start_run('handler', 'acme', 'catch_up')$$);
 -- the index sees to it, too
 SELECT try($$INSERT INTO projector.projection_runs (projection_id, tenant_id, mode, requested_by)
     SELECT projection_id, tenant_id, mode, requested_by FROM projector.projection_runs WHERE state = 'queued'$$);
@@ -244,7 +243,7 @@ SELECT count(*) FROM projector_start_run('handler', tenant_id => 'beta');
 SELECT count(*) FROM projector_start_run('fold', tenant_id => 'gamma');
 -- all or nothing
 SELECT in_use($$projector_start_run('handler')$$);
-SELECT in_use($$projector_start_run('handler', 'catch_up')$$);
+SELECT in_use($$projector_start_run('handler', mode => 'catch_up')$$);
 SELECT in_use($$projector_start_run('fold')$$);
 SELECT in_use($$projector_start_run(NULL)$$);
 SELECT in_use($$projector_start_run(NULL, tenant_id => 'beta')$$);
@@ -260,8 +259,8 @@ SELECT in_use(c) FROM unnest(ARRAY[
     $$projector_rebuild('handler', 'acme')$$,
     $$projector_rebuild('handler')$$,
     $$projector_rebuild('fold', 'gamma', 'a')$$,
-    $$projector_rebuild_all()$$,
-    $$projector_rebuild_all('acme')$$,
+    $$projector_rebuild(NULL)$$,
+    $$projector_rebuild(NULL, 'acme')$$,
     $$projector_catch_up('handler', 'acme')$$,
     $$projector_catch_up('handler', 'acme', 1)$$,
     $$projector_catch_up('handler')$$,
@@ -269,7 +268,6 @@ SELECT in_use(c) FROM unnest(ARRAY[
     $$projector_reset('handler', 'acme', 'a', true)$$,
     $$projector_reset('handler', force => true)$$,
     $$projector_reset('fold', 'gamma', 'a')$$,
-    $$projector_clear('handler', 'acme')$$,
     $$projector_retry('handler', 'acme', 'bad', 1)$$,
     $$projector_requeue('handler', 'acme', 'bad', 1)$$,
     $$projector_skip('handler', 'acme', 'bad', 1, 'no')$$,
@@ -289,7 +287,6 @@ SELECT count(*) FROM children WHERE tenant_id = 'acme';
 SELECT in_use(c) FROM unnest(ARRAY[
     $$projector_rebuild('fold', 'beta')$$,
     $$projector_reset('handler', 'gamma', force => true)$$,
-    $$projector_clear('handler', 'gamma')$$,
     $$projector_catch_up('handler', 'gamma')$$,
     $$projector_skip('handler', 'gamma', 'bad', 1, 'no')$$,
     $$projector_set_mode('handler', 'shadow', 'gamma')$$,
@@ -328,7 +325,7 @@ SELECT projector_drain() >= 0;
 -- live apply goes on until a run has begun
 --
 SELECT count(*) FROM projector_start_run('handler', tenant_id => 'acme');
-SELECT count(*) FROM projector_start_run('handler', 'catch_up', 'beta');
+SELECT count(*) FROM projector_start_run('handler', 'beta', 'catch_up');
 SELECT count(*) FROM projector_start_run('fold', tenant_id => 'acme');
 SELECT projector_drain();
 SELECT projector_append('acme', 'a', 'Added', '{"n": 4, "colour": "red"}');
@@ -433,7 +430,7 @@ SET ROLE regress_runs_other;
 SELECT projector_start_run('owned');
 \set VERBOSITY default
 SELECT projector_start_run('owned');
-SELECT projector_start_run('owned', 'catch_up', 'gamma');
+SELECT projector_start_run('owned', 'gamma', 'catch_up');
 SELECT projector_cancel_run(:run);
 SELECT projector_cancel_run(1000000);
 SELECT count(*) FROM projector_start_run(NULL);

@@ -121,23 +121,23 @@ SELECT projector_alter('fold', '{"settings": {"TimeZone": "Europe/Berlin", "extr
 SELECT projector_alter('fold', '{"settings": {"array_nulls": null}}');
 SELECT settings FROM projector.projections WHERE name = 'fold';
 -- the read model was made without them
-SELECT DISTINCT projection_name, stale FROM projector.status WHERE projection_name = 'fold';
+SELECT DISTINCT projection_name, stale FROM projector.status_by_tenant WHERE projection_name = 'fold';
 SELECT projector_append('acme', 'own', 'E', '{"at": "2024-03-01 12:00:00+00", "text": "the cats"}');
 SELECT left(line, 43), line ~ '\| 0.3 \|' FROM by_fold WHERE id = 'own';
 SELECT projector_rebuild('fold');
 SELECT DISTINCT left(line, 43) FROM by_fold;
 SELECT tenant_id, matches FROM projector_verify('fold');
-SELECT DISTINCT projection_name, stale FROM projector.status WHERE projection_name = 'fold';
+SELECT DISTINCT projection_name, stale FROM projector.status_by_tenant WHERE projection_name = 'fold';
 -- a value that is not known here, as after a restore: the projection stops, appends do not, and it goes on once it is known
 SET client_min_messages = warning;
 UPDATE projector.projections SET settings = '{"TimeZone": "Nowhere/Land"}' WHERE name = 'fold';
 SELECT projector_append('acme', 'waits', 'E', '{"at": "2024-03-01 12:00:00+00", "text": "the cats"}');
 SELECT projector_drain();
 SELECT projection_name, status, attempt_count FROM projector.outbox;
-SELECT projection_name, state, why FROM projector.status WHERE projection_name = 'fold';
+SELECT projection_name, cursor_state, why FROM projector.status_by_tenant WHERE projection_name = 'fold';
 UPDATE projector.projections SET settings = '[1]' WHERE name = 'fold';
 SELECT projector_append('acme', 'waits', 'E', '{"at": "2024-03-01 12:00:00+00", "text": "the cats"}');
-SELECT projection_name, state, why FROM projector.status WHERE projection_name = 'fold';
+SELECT projection_name, cursor_state, why FROM projector.status_by_tenant WHERE projection_name = 'fold';
 UPDATE projector.projections SET settings = '{"TimeZone": "Europe/Berlin", "extra_float_digits": 0, "app.colour": "red"}' WHERE name = 'fold';
 RESET client_min_messages;
 SELECT projector_drain();

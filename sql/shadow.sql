@@ -90,7 +90,12 @@ SET projector.clock_offset = '1 d';
 SELECT projector_drain();
 RESET projector.clock_offset;
 SELECT * FROM called();
-SELECT projection_name, tenant_id, pending, held, failed, dead FROM projector_outbox_stats();
+CREATE VIEW stats AS
+    SELECT projection_name, tenant_id, count(*) FILTER (WHERE status = 'pending') AS pending, count(*) FILTER (WHERE status = 'held') AS held,
+        count(*) FILTER (WHERE status = 'processing') AS processing, count(*) FILTER (WHERE status = 'failed') AS failed, count(*) FILTER (WHERE status = 'dead') AS dead
+    FROM projector.outbox GROUP BY 1, 2 ORDER BY 1, 2;
+SELECT projection_name, tenant_id, pending, held, failed, dead FROM stats;
+DROP VIEW stats;
 -- new events are: behind those that passed, and those that fail
 SELECT append('acme', 'a', -2), append('acme', 'a', -1), append('acme', 'b', 4);
 SELECT projector_drain();

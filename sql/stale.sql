@@ -14,16 +14,16 @@ SELECT projector_create('stock', fold => 'hidden.fold', targets => '{hidden.stoc
 SELECT projector_create('notes', handler => 'hidden.note', targets => '{hidden.other}');
 SELECT projector_append('acme', 'a', 'E', '{}');
 SELECT projector_drain();
-CREATE VIEW stale AS SELECT projection_name, stale FROM projector.status ORDER BY 1;
+CREATE VIEW stale AS SELECT projection_name, stale FROM projector.status_by_tenant ORDER BY 1;
 TABLE stale;
 
 -- a reader who may not look into the schema sees the same
 CREATE ROLE regress_reader;
 GRANT USAGE ON SCHEMA projector TO regress_reader;
-GRANT SELECT ON projector.status TO regress_reader;
+GRANT SELECT ON projector.status_by_tenant TO regress_reader;
 GRANT EXECUTE ON FUNCTION projector.is_home, projector.definition_now, projector.problem TO regress_reader;
 SET ROLE regress_reader;
-SELECT projection_name, stale, why FROM projector.status ORDER BY 1;
+SELECT projection_name, stale, why FROM projector.status_by_tenant ORDER BY 1;
 RESET ROLE;
 
 -- other targets: what they have was not made by this definition

@@ -13,7 +13,7 @@ SELECT projector_create('notes', handler => 'note', targets => '{notes}', option
 SELECT projector_create('sums', fold => 'add', targets => '{sums}', mode => 'inline', options => '{"max_attempts": 1}');
 CREATE VIEW now AS SELECT (SELECT count(*) FROM notes) AS notes, (SELECT sum(n) FROM sums) AS sums,
     (SELECT count(*) FROM projector.outbox) AS queued, (SELECT count(*) FROM projector.failures) AS failures,
-    (SELECT sum(failed_count) FROM projector.status) AS failed;
+    (SELECT sum(failed_count) FROM projector.status_by_tenant) AS failed;
 SELECT projector_append('acme', 'a', 'E', '{}');
 SELECT projector_drain();
 TABLE now;
@@ -24,7 +24,7 @@ SELECT projector_append('acme', 'a', 'E', '{}'), projector_append('acme', 'b', '
 SELECT projector_drain();
 SELECT projector_drain('sums');
 TABLE now;
-SELECT projection_name, why, stale FROM projector.status ORDER BY 1;
+SELECT projection_name, why, stale FROM projector.status_by_tenant ORDER BY 1;
 SELECT projector_wait('notes', 'acme', 'b', 1, '0 s');
 SELECT projector_retry('notes', 'acme', 'b', 1);
 SELECT projector_catch_up('notes', 'acme');
@@ -39,7 +39,7 @@ CREATE FUNCTION add(s sums, e projector.event) RETURNS sums IMMUTABLE LANGUAGE s
     'SELECT e.tenant_id, e.aggregate_id, coalesce(s.n, 0) + 1, NULL::uuid, NULL::bigint';
 SELECT projector_drain();
 TABLE now;
-SELECT projection_name, why, stale FROM projector.status ORDER BY 1;
+SELECT projection_name, why, stale FROM projector.status_by_tenant ORDER BY 1;
 SELECT projector_append('acme', 'b', 'E', '{}');
 TABLE now;
 -- a right that is taken away
@@ -55,14 +55,14 @@ RESET ROLE;
 REVOKE EXECUTE ON FUNCTION their_note FROM PUBLIC;
 SELECT projector_append('acme', 't', 'T', '{}');
 SELECT count(*) FROM theirs;
-SELECT why FROM projector.status WHERE projection_name = 'theirs';
+SELECT why FROM projector.status_by_tenant WHERE projection_name = 'theirs';
 GRANT EXECUTE ON FUNCTION their_note TO regress_stopped;
 SELECT projector_drain();
 SELECT count(*) FROM theirs;
 -- an owner of none of the targets
 ALTER TABLE theirs OWNER TO CURRENT_USER;
 SELECT projector_append('acme', 't', 'T', '{}');
-SELECT why FROM projector.status WHERE projection_name = 'theirs';
+SELECT why FROM projector.status_by_tenant WHERE projection_name = 'theirs';
 ALTER TABLE theirs OWNER TO regress_stopped;
 SELECT projector_append('acme', 't', 'T', '{}');
 SELECT count(*) FROM theirs;

@@ -18,7 +18,7 @@ SELECT spoil('{"colour": "red"}');
 -- even in mode strict it is queued
 SELECT projector_append('acme', 'a', 'E', '{}');
 TABLE rows;
-SELECT DISTINCT projection_name, why FROM projector.status ORDER BY 1;
+SELECT DISTINCT projection_name, regexp_replace(why, 'projector.enabled = off|no worker runs here', 'no worker') AS why FROM projector.status_by_tenant ORDER BY 1;
 SELECT projector_drain();
 TABLE rows;
 SELECT projector_rebuild('bad');
@@ -32,14 +32,14 @@ CREATE FUNCTION append_with(change jsonb) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM spoil(change);
     PERFORM projector_append('acme', 'b', 'E', '{}');
-    RETURN (SELECT why FROM projector.status WHERE projection_name = 'bad' AND tenant_id = 'acme');
+    RETURN (SELECT why FROM projector.status_by_tenant WHERE projection_name = 'bad' AND tenant_id = 'acme');
 END $$;
 SELECT append_with(o) FROM unnest('{"{\"batch_size\": 0}", "{\"batch_size\": \"many\"}", "{\"timeout\": \"soon\"}", "{\"on_error\": \"pray\"}", "{\"on_error\": 1}", "{\"digest_ignore\": \"n\"}", "{\"depends_on\": [1]}", "{\"clear\": \"\"}", "{\"digest\": 0}", "[]"}'::jsonb[]) o;
 TABLE rows;
 UPDATE projector.projections SET event_types = '{E,NULL}' WHERE name = 'bad';
 SELECT spoil('{}');
 SELECT projector_append('acme', 'b', 'E', '{}');
-SELECT DISTINCT why FROM projector.status WHERE projection_name = 'bad';
+SELECT DISTINCT why FROM projector.status_by_tenant WHERE projection_name = 'bad';
 -- what it is can be changed, once what is wrong is removed
 SELECT spoil('{"colour": "red", "batch_size": 10}');
 SELECT projector_alter('bad', '{"event_types": ["E"]}');
@@ -75,8 +75,8 @@ BEGIN
     EXECUTE format('UPDATE projector.projections SET %s WHERE name = %L', change, 'bad');
     PERFORM projector_append('acme', 'c', 'E', '{}');
     PERFORM projector_drain();
-    PERFORM FROM projector.pairs;
-    why := (SELECT s.why FROM projector.status s WHERE projection_name = 'bad' AND tenant_id = 'acme');
+    PERFORM FROM projector.status_by_tenant;
+    why := (SELECT s.why FROM projector.status_by_tenant s WHERE projection_name = 'bad' AND tenant_id = 'acme');
     PERFORM projector_pause('bad'), projector_resume('bad'), projector_adopt();
     ASSERT (SELECT sum(n) FROM good) = before + 1, 'others go on';
     PERFORM projector_alter('bad', jsonb_build_object('targets', '["bad"]'::jsonb, kind, CASE kind
@@ -119,7 +119,7 @@ SELECT projector_drop('bad');
 SELECT projector_create('bad', fold_columns => '{"n": "s.n + 1"}', targets => '{bad}', options => '{"depends_on": ["good"]}');
 SELECT projector_drop('good');
 SELECT projector_alter('bad', '{"options": {"batch_size": 5}}');
-SELECT projector_rebuild_all('acme');
+SELECT projector_rebuild(NULL, 'acme');
 -- but none that never was
 SELECT projector_alter('bad', '{"options": {"depends_on": ["good", "nothing"]}}');
 SELECT projector_alter('bad', '{"options": {"depends_on": null}}');

@@ -90,6 +90,25 @@ static PjStatement keep_hashes = {
 	.argtypes = {INT4OID},
 };
 
+static PjStatement rename_projection = {
+	.sql = "UPDATE projector.projections SET name = $2"
+	" WHERE projection_id = $1",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
+};
+
+/* Those that depend on a projection name it. */
+static PjStatement rename_dependency = {
+	.sql = "UPDATE projector.projections SET options = jsonb_set(options,"
+	" '{depends_on}', (SELECT jsonb_agg(CASE WHEN d = $1 THEN $2 ELSE d END)"
+	" FROM jsonb_array_elements_text(options->'depends_on') d))"
+	" WHERE options->'depends_on' ? $1",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 2,
+	.argtypes = {TEXTOID, TEXTOID},
+};
+
 static PjStatement adopt = {
 	.sql = "UPDATE projector.projections SET home = $2, handover_log_seq = NULL"
 	" WHERE projection_id = $1",
@@ -180,7 +199,7 @@ unguard_targets(const PjProjection *projection, const Oid *left, int nleft)
 	}
 }
 
-/* ---- create ---- */
+/* ---- arguments of create ---- */
 
 /*
  * The search_path in effect, as names: what "$user" and missing schemas come
@@ -268,7 +287,7 @@ read_create_arguments(FunctionCallInfo fcinfo, PjDefinition *definition)
 					   text_to_cstring(PG_GETARG_TEXT_PP(10))),
 				errhint("The only source is \"events\"."));
 	definition->options = DatumGetJsonbP(pj_required(fcinfo, 11, "options"));
-	definition->settings = DatumGetJsonbP(pj_required(fcinfo, 12, "settings"));
+	definition->settings = DatumGetJsonbP(pj_required(fcinfo, 13, "settings"));
 }
 
 /* A parameter that may be null. */
@@ -307,6 +326,15 @@ target_oids(const PjDefinition *definition)
 }
 
 static void
+refuse_existing(const char *name)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_DUPLICATE_OBJECT),
+			errmsg("projection \"%s\" already exists", name),
+			errhint("Change it with projector_alter or with or_replace => true, or drop it with projector_drop."));
+}
+
+static void
 insert_definition(const PjDefinition *definition, Oid owner)
 {
 	Datum		values[20];
@@ -335,10 +363,7 @@ insert_definition(const PjDefinition *definition, Oid owner)
 
 	pj_enter_internal(&saved);
 	if (pj_execute(&insert_projection, values, nulls) == 0)
-		ereport(ERROR,
-				errcode(ERRCODE_DUPLICATE_OBJECT),
-				errmsg("projection \"%s\" already exists", definition->name),
-				errhint("Change it with projector_alter, or drop it with projector_drop."));
+		refuse_existing(definition->name);
 	pj_lock_projection(DatumGetInt32(pj_result(0, 1, &isnull)), ExclusiveLock,
 					   true);
 	pj_leave_internal(&saved);
@@ -378,27 +403,6 @@ warn_of_rows(const PjDefinition *definition)
 					errdetail("The log's events are applied on top of them."),
 					errhint("If they came from the same events, run projector_rebuild('%s'), which clears them first.",
 							definition->name));
-}
-
-/* See the install script. */
-Datum
-projector_create(PG_FUNCTION_ARGS)
-{
-	PjDefinition definition;
-	Oid			owner = GetUserId();
-
-	pj_refuse_in_user_code("projector_create");
-	pj_wake_at_commit();
-	read_create_arguments(fcinfo, &definition);
-	definition.search_path = effective_search_path();
-	definition.owner = owner;
-	pj_definition_check(&definition, owner);
-	guard_targets(&definition);
-	insert_definition(&definition, owner);
-	warn_of_rows(&definition);
-	notice_workers(definition.mode);
-
-	PG_RETURN_VOID();
 }
 
 /* ---- alter ---- */
@@ -514,6 +518,47 @@ update_projection(PjProjection *projection, const PjDefinition *definition,
 	pj_leave_internal(&saved);
 }
 
+/* Put a changed definition, which has been checked, in place of a projection's. */
+static void
+change_projection(PjProjection *projection, PjDefinition *definition,
+				  bool redefined)
+{
+	if (redefined || definition->owner != pj_projection_role(projection))
+		refuse_runs(projection);
+	guard_targets(definition);
+	unguard_targets(projection, definition->target_oids,
+					count_targets(definition->targets));
+	if (has_other_targets(projection, definition))
+		definition->target_changes++;
+	update_projection(projection, definition, redefined);
+}
+
+/* Give a projection the name that "changes" has for it, if it has one. */
+static void
+give_name(int32 id, const char *old, Jsonb *changes)
+{
+	Datum		values[2];
+	PjContext	saved;
+	JsonbValue	value;
+	char	   *name;
+
+	if (!pj_json_member(changes, "name", &value))
+		return;
+	name = pnstrdup(value.val.string.val, value.val.string.len);
+	if (strcmp(name, old) == 0)
+		return;
+	pj_definition_check_name(name);
+	if (pj_projection_exists(name))
+		refuse_existing(name);
+	pj_enter_internal(&saved);
+	values[0] = Int32GetDatum(id);
+	values[1] = CStringGetTextDatum(name);
+	pj_registry_update(&rename_projection, values, NULL);
+	values[0] = CStringGetTextDatum(old);
+	pj_execute(&rename_dependency, values, NULL);
+	pj_leave_internal(&saved);
+}
+
 /* See the install script. */
 Datum
 projector_alter(PG_FUNCTION_ARGS)
@@ -521,6 +566,8 @@ projector_alter(PG_FUNCTION_ARGS)
 	PjProjection *projection;
 	PjDefinition definition;
 	Jsonb	   *changes;
+	int32		id;
+	char	   *name;
 	bool		redefined;
 
 	pj_refuse_in_user_code("projector_alter");
@@ -531,17 +578,121 @@ projector_alter(PG_FUNCTION_ARGS)
 	definition = pj_definition_of(projection);
 	redefined = pj_definition_change(&definition, changes);
 	check_new_owner(projection, definition.owner);
-	if (redefined || definition.owner != pj_projection_role(projection))
-		refuse_runs(projection);
 	pj_definition_check(&definition, definition.owner);
-	guard_targets(&definition);
-	unguard_targets(projection, definition.target_oids,
-					count_targets(definition.targets));
-	if (has_other_targets(projection, &definition))
-		definition.target_changes++;
-	update_projection(projection, &definition, redefined);
+	id = projection->id;
+	name = pstrdup(projection->name);
+	change_projection(projection, &definition, redefined);
+	give_name(id, name, changes);
 
 	PG_RETURN_VOID();
+}
+
+/* ---- create ---- */
+
+/* Is it the same JSON, or the same array?  Either may be missing. */
+static bool
+are_same_datums(Datum a, Datum b)
+{
+	if (a == 0 || b == 0)
+		return a == b;
+	return datum_image_eq(PointerGetDatum(PG_DETOAST_DATUM(a)),
+						  PointerGetDatum(PG_DETOAST_DATUM(b)), false, -1);
+}
+
+static bool
+are_same_strings(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* Does a definition that has been checked say what the registry says? */
+static bool
+is_same_definition(const PjDefinition *a, const PjDefinition *b)
+{
+	return are_same_strings(a->handler, b->handler) &&
+		are_same_strings(a->fold, b->fold) &&
+		are_same_strings(a->statement, b->statement) &&
+		are_same_datums(PointerGetDatum(a->fold_columns),
+						PointerGetDatum(b->fold_columns)) &&
+		are_same_datums(a->targets, b->targets) &&
+		are_same_datums(a->event_types, b->event_types) &&
+		are_same_datums(PointerGetDatum(a->settings),
+						PointerGetDatum(b->settings)) &&
+		a->owner == b->owner;
+}
+
+/* What cannot be changed of a projection that exists. */
+static void
+refuse_other(const PjDefinition *definition, const char *what,
+			 const char *is, const char *wanted)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			errmsg("cannot replace projection \"%s\": its %s is \"%s\", not \"%s\"",
+				   definition->name, what, is, wanted),
+			errhint("Drop it with projector_drop and create it again. The read model stays; rebuild it afterwards."));
+}
+
+/*
+ * Make a projection that exists what the arguments of projector_create() say.
+ * How it is run, its mode and pauses, stays.  Returns what was done.
+ */
+static const char *
+replace_projection(PjDefinition *wanted)
+{
+	PjProjection *projection = pj_projection_own(wanted->name, ExclusiveLock);
+	PjDefinition definition = pj_definition_of(projection);
+	PjDefinition before = definition;
+	bool		redefined;
+
+	if (wanted->kind != definition.kind)
+		refuse_other(&definition, "kind", definition.kind->name,
+					 wanted->kind->name);
+	if (strcmp(wanted->key, definition.key) != 0)
+		refuse_other(&definition, "key", definition.key, wanted->key);
+	if (wanted->ordering && strcmp(wanted->ordering, definition.ordering) != 0)
+		refuse_other(&definition, "ordering", definition.ordering,
+					 wanted->ordering);
+	definition.handler = wanted->handler;
+	definition.fold = wanted->fold;
+	definition.fold_columns = wanted->fold_columns;
+	definition.statement = wanted->statement;
+	definition.targets = wanted->targets;
+	definition.event_types = wanted->event_types;
+	definition.options = wanted->options;
+	definition.settings = wanted->settings;
+	pj_definition_check(&definition, definition.owner);
+	redefined = !is_same_definition(&definition, &before);
+	if (!redefined &&
+		are_same_datums(PointerGetDatum(definition.options),
+						PointerGetDatum(before.options)))
+		return "unchanged";
+	change_projection(projection, &definition, redefined);
+	return "changed";
+}
+
+/* See the install script. */
+Datum
+projector_create(PG_FUNCTION_ARGS)
+{
+	PjDefinition definition;
+	Oid			owner = GetUserId();
+
+	pj_refuse_in_user_code("projector_create");
+	pj_wake_at_commit();
+	read_create_arguments(fcinfo, &definition);
+	if (DatumGetBool(pj_required(fcinfo, 12, "or_replace")) &&
+		pj_projection_exists(definition.name))
+		PG_RETURN_TEXT_P(cstring_to_text(replace_projection(&definition)));
+	definition.search_path = effective_search_path();
+	definition.owner = owner;
+	pj_definition_check(&definition, owner);
+	guard_targets(&definition);
+	insert_definition(&definition, owner);
+	warn_of_rows(&definition);
+	notice_workers(definition.mode);
+
+	PG_RETURN_TEXT_P(cstring_to_text("created"));
 }
 
 /* ---- drop ---- */

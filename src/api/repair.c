@@ -22,6 +22,7 @@
 #include "feed/retry.h"
 #include "ipc/wakeup.h"
 #include "kinds/problem.h"
+#include "log/log_read.h"
 #include "rebuild/clear.h"
 #include "rebuild/rebuild.h"
 #include "registry/projection.h"
@@ -33,7 +34,6 @@
 
 PG_FUNCTION_INFO_V1(projector_retry);
 PG_FUNCTION_INFO_V1(projector_requeue);
-PG_FUNCTION_INFO_V1(projector_requeue_dead);
 PG_FUNCTION_INFO_V1(projector_skip);
 PG_FUNCTION_INFO_V1(projector_unskip);
 PG_FUNCTION_INFO_V1(projector_note);
@@ -148,27 +148,6 @@ requeue_item(PjPair *pair, const PjEvent *event)
 	return true;
 }
 
-/* See the install script. */
-Datum
-projector_requeue(PG_FUNCTION_ARGS)
-{
-	PjQueuedEvent item = {0};
-	PjContext	saved;
-	PjClaim		claim;
-	bool		done = false;
-
-	enter_item(fcinfo, "projector_requeue", ShareLock, &item, &saved);
-	if (pj_outbox_claim_one(item.pair.projection->id, item.pair.tenant,
-							item.aggregate, item.sequence, &claim))
-	{
-		pj_queued_refuse_applied(&item);
-		done = requeue_item(&item.pair, &claim.event);
-	}
-	pj_leave_internal(&saved);
-
-	PG_RETURN_BOOL(done);
-}
-
 /*
  * The projections that the caller may look after: all, or the one named.  How
  * they are to be locked is not known yet.
@@ -195,18 +174,18 @@ own_projections(Datum name, int32 **ids)
 	return count;
 }
 
-/* A pair that has dead events. */
-typedef struct DeadPair
+/* A pair that has failed or dead events. */
+typedef struct BrokenPair
 {
 	int32		projection_id;
 	Datum		tenant;
-} DeadPair;
+} BrokenPair;
 
 static int
 compare_pairs(const void *a, const void *b)
 {
-	const DeadPair *one = a;
-	const DeadPair *other = b;
+	const BrokenPair *one = a;
+	const BrokenPair *other = b;
 
 	if (one->projection_id != other->projection_id)
 		return one->projection_id < other->projection_id ? -1 : 1;
@@ -215,17 +194,17 @@ compare_pairs(const void *a, const void *b)
 
 /* The pairs of the events, in the order in which they are locked. */
 static int
-pairs_of(const int32 *ids, PjClaim *claims, int n, DeadPair **pairs)
+pairs_of(const int32 *ids, PjClaim *claims, int n, BrokenPair **pairs)
 {
 	int			count = 0;
 
-	*pairs = palloc(sizeof(DeadPair) * Max(n, 1));
+	*pairs = palloc(sizeof(BrokenPair) * Max(n, 1));
 	for (int i = 0; i < n; i++)
 	{
 		(*pairs)[i].projection_id = ids[i];
 		(*pairs)[i].tenant = pj_event_tenant(&claims[i].event);
 	}
-	qsort(*pairs, n, sizeof(DeadPair), compare_pairs);
+	qsort(*pairs, n, sizeof(BrokenPair), compare_pairs);
 	for (int i = 0; i < n; i++)
 		if (i == 0 || compare_pairs(&(*pairs)[i], &(*pairs)[count - 1]) != 0)
 			(*pairs)[count++] = (*pairs)[i];
@@ -237,7 +216,7 @@ pairs_of(const int32 *ids, PjClaim *claims, int n, DeadPair **pairs)
  * many pairs its own lock is taken, exclusively, which stands for all of them.
  */
 static void
-lock_dead_pairs(const DeadPair *pairs, int n)
+lock_broken_pairs(const BrokenPair *pairs, int n)
 {
 	int			hi;
 
@@ -261,53 +240,137 @@ lock_dead_pairs(const DeadPair *pairs, int n)
 	}
 }
 
-/* See the install script. */
+/*
+ * What the arguments of projector_requeue() name must exist: a misspelt name
+ * would otherwise look like one that has nothing to requeue.
+ */
+static void
+check_filter(const PjItemFilter *filter)
+{
+	if (filter->limit < 1)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("max_rows must be positive"));
+	if (filter->aggregate && !filter->tenant)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("aggregate_id needs tenant_id"),
+				errhint("An aggregate belongs to one tenant. Give tenant_id too."));
+	if (filter->sequence < 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("sequence_number must be positive"));
+	if (filter->sequence && !filter->aggregate)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("sequence_number needs aggregate_id"),
+				errhint("Events are numbered within their aggregate. Give aggregate_id too."));
+	if (filter->tenant && !pj_source_has(filter->tenant, 0))
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_OBJECT),
+				errmsg("tenant \"%s\" does not exist",
+					   TextDatumGetCString(filter->tenant)),
+				errdetail("It has no events."));
+	if (filter->aggregate && !pj_source_has(filter->tenant, filter->aggregate))
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_OBJECT),
+				errmsg("aggregate \"%s\" of tenant \"%s\" does not exist",
+					   TextDatumGetCString(filter->aggregate),
+					   TextDatumGetCString(filter->tenant)),
+				errdetail("It has no events."));
+}
+
+/*
+ * Requeue one of the items that were found, if it is still there.  The caller
+ * holds the pair's locks.
+ * Returns the projection, or NULL if there is nothing to do: somebody else has
+ * requeued the item, or a run will apply its event.
+ */
+static PjProjection *
+requeue_found(int32 id, const PjEvent *event, const PjItemFilter *filter)
+{
+	PjQueuedEvent item = {.pair = {.tenant = pj_event_tenant(event)},
+		.aggregate = pj_event_aggregate(event),
+	.sequence = pj_event_sequence(event)};
+	PjProjection *projection = pj_projection_by_id(id);
+	PjClaim		claim;
+
+	if (projection == NULL ||
+		!pj_outbox_claim_one(id, item.pair.tenant, item.aggregate,
+							 item.sequence, &claim))
+		return NULL;
+	pj_pair_look(&item.pair, projection, item.pair.tenant);
+	if (filter->sequence)
+		pj_run_refuse(projection, item.pair.tenant);
+	else if (pj_run_is_active(projection, item.pair.tenant))
+		return NULL;
+	if (filter->sequence)
+		pj_queued_refuse_applied(&item);
+	else if (pj_queued_offset(&item) >= item.sequence)
+	{
+		ereport(NOTICE,
+				errmsg("event %lld of aggregate \"%s\" of tenant \"%s\" was not requeued: projection \"%s\" has applied later ones",
+					   (long long) item.sequence,
+					   TextDatumGetCString(item.aggregate),
+					   TextDatumGetCString(item.pair.tenant),
+					   projection->name),
+				errhint("Rebuild the aggregate with projector_rebuild."));
+		return NULL;
+	}
+	if (!requeue_item(&item.pair, event))
+		return NULL;
+	pj_hint_at_commit(item.pair.tenant);
+	return projection;
+}
+
+/*
+ * See the install script.  If the arguments name one pair, its locks are taken
+ * first: whoever is at work on it may be about to give an event up.
+ */
 Datum
-projector_requeue_dead(PG_FUNCTION_ARGS)
+projector_requeue(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	int32		limit = DatumGetInt32(pj_required(fcinfo, 0, "max_rows"));
-	Datum		name = pj_optional_text(fcinfo, 1, "name");
-	Datum		tenant = pj_optional_text(fcinfo, 2, "tenant_id");
+	Datum		name = pj_optional_text(fcinfo, 0, "name");
+	PjItemFilter filter = {
+		.tenant = pj_optional_text(fcinfo, 1, "tenant_id"),
+		.aggregate = pj_optional_text(fcinfo, 2, "aggregate_id"),
+		.sequence = PG_ARGISNULL(3) ? 0 :
+		PG_GETARG_INT64(3) > 0 ? PG_GETARG_INT64(3) : -1,
+		.limit = DatumGetInt32(pj_required(fcinfo, 4, "max_rows")),
+	};
 	int32	   *projection_ids,
 			   *ids;
 	PjClaim    *claims;
-	DeadPair   *pairs;
+	BrokenPair *pairs;
 	PjContext	saved;
 	int			n,
 				npairs;
 
-	pj_require_read_committed("projector_requeue_dead");
-	pj_refuse_in_user_code("projector_requeue_dead");
-	if (limit < 1)
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("max_rows must be positive"));
+	pj_require_read_committed("projector_requeue");
+	pj_refuse_in_user_code("projector_requeue");
 	InitMaterializedSRF(fcinfo, 0);
+	filter.nprojections = own_projections(name, &projection_ids);
+	filter.projection_ids = projection_ids;
 	pj_wake_at_commit();
-	n = own_projections(name, &projection_ids);
 
 	pj_enter_internal(&saved);
-	n = pj_outbox_dead(projection_ids, n, tenant, limit, &ids, &claims);
+	check_filter(&filter);
+	if (name && filter.tenant)
+		lock_broken_pairs(&(BrokenPair) {projection_ids[0], filter.tenant}, 1);
+	n = pj_outbox_broken(&filter, &ids, &claims);
 	npairs = pairs_of(ids, claims, n, &pairs);
-	lock_dead_pairs(pairs, npairs);
+	lock_broken_pairs(pairs, npairs);
 	for (int i = 0; i < n; i++)
 	{
 		PjEvent    *event = &claims[i].event;
-		PjPair		pair = {.tenant = pj_event_tenant(event)};
-		Datum		values[4];
+		PjProjection *projection = requeue_found(ids[i], event, &filter);
 		bool		nulls[4] = {false};
+		Datum		values[4];
 
-		pair.projection = pj_projection_by_id(ids[i]);
-		if (pair.projection == NULL)
-			continue;			/* somebody else has been faster */
-		pj_pair_look(&pair, pair.projection, pair.tenant);
-		if (pj_run_is_active(pair.projection, pair.tenant))
-			continue;			/* it knows what to do with them */
-		if (!requeue_item(&pair, event))
-			continue;			/* somebody else has been faster */
-		pj_hint_at_commit(pair.tenant);
-		values[0] = CStringGetTextDatum(pair.projection->name);
+		if (projection == NULL)
+			continue;
+		values[0] = CStringGetTextDatum(projection->name);
 		values[1] = pj_event_tenant(event);
 		values[2] = pj_event_aggregate(event);
 		values[3] = event->values[PJ_EVENT_SEQUENCE_NUMBER];

@@ -1,35 +1,23 @@
 /*
  * report.c
- *	  The functions behind the views and reports.
+ *	  The functions behind the views.
  */
 #include "base/compat.h"
 
 #include "fmgr.h"
 #include "utils/builtins.h"
+#include "utils/timestamp.h"
 
+#include "base/guc.h"
 #include "kinds/definition.h"
 #include "kinds/problem.h"
-#include "registry/options.h"
 #include "registry/projection.h"
 #include "sandbox/user_context.h"
 
-PG_FUNCTION_INFO_V1(projector_is_status);
 PG_FUNCTION_INFO_V1(projector_is_home);
 PG_FUNCTION_INFO_V1(projector_definition_now);
 PG_FUNCTION_INFO_V1(projector_problem);
-
-/* See the install script. */
-Datum
-projector_is_status(PG_FUNCTION_ARGS)
-{
-	static const char *const statuses[] = {"pending", "held", "processing",
-	"failed", "dead", NULL};
-
-	if (!PG_ARGISNULL(0))
-		(void) pj_choose(text_to_cstring(PG_GETARG_TEXT_PP(0)), statuses,
-						 "status");
-	PG_RETURN_BOOL(true);
-}
+PG_FUNCTION_INFO_V1(projector_lag_warning);
 
 /* See the install script. */
 Datum
@@ -62,4 +50,14 @@ projector_problem(PG_FUNCTION_ARGS)
 	if (problem == NULL)
 		PG_RETURN_NULL();
 	PG_RETURN_TEXT_P(cstring_to_text(problem));
+}
+
+/* The setting projector.lag_warning, as an interval. */
+Datum
+projector_lag_warning(PG_FUNCTION_ARGS)
+{
+	Interval   *result = palloc0(sizeof(Interval));
+
+	result->time = (TimeOffset) pj_lag_warning * 1000;
+	PG_RETURN_INTERVAL_P(result);
 }

@@ -24,6 +24,7 @@ int			pj_naptime = 1000;
 int			pj_retention = 30 * 24 * 60;
 int			pj_progress_interval = 5000;
 int			pj_progress_level = NOTICE;
+int			pj_lag_warning = 60 * 1000;
 
 static int	clock_offset = 0;
 
@@ -119,6 +120,15 @@ pj_guc_init(void)
 							&pj_retention,
 							30 * 24 * 60, 0, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MIN,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("projector.lag_warning",
+							"A projection whose oldest unapplied event is "
+							"older than this is shown as lagging.",
+							NULL,
+							&pj_lag_warning,
+							60 * 1000, 0, INT_MAX,
+							PGC_USERSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("projector.progress_interval",

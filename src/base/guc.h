@@ -20,6 +20,7 @@ extern int	pj_naptime;
 extern int	pj_retention;			/* in minutes */
 extern int	pj_progress_interval;
 extern int	pj_progress_level;
+extern int	pj_lag_warning;
 
 extern TimestampTz pj_now(void);
 extern void pj_guc_init(void);

@@ -122,6 +122,8 @@ read_change(PjDefinition *definition, const char *name, JsonbValue *value)
 											 name);
 	else if (strcmp(name, "owner") == 0)
 		definition->owner = get_role_oid(json_string(value, name), false);
+	else if (strcmp(name, "name") == 0)
+		(void) json_string(value, name);	/* projector_alter gives it */
 	else if (strcmp(name, "mode") == 0)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -131,7 +133,7 @@ read_change(PjDefinition *definition, const char *name, JsonbValue *value)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("\"%s\" of a projection cannot be changed", name),
-				errhint("What can be changed is \"%s\", \"targets\", \"event_types\", \"options\", \"settings\" and \"owner\".",
+				errhint("What can be changed is \"%s\", \"targets\", \"event_types\", \"options\", \"settings\", \"owner\" and \"name\".",
 						definition->kind->name));
 }
 
@@ -164,7 +166,8 @@ pj_definition_change(PjDefinition *definition, Jsonb *changes)
 		(void) JsonbIteratorNext(&it, &value, true);
 		read_change(definition, name, &value);
 		redefined = redefined || (strcmp(name, "options") != 0 &&
-								  strcmp(name, "owner") != 0);
+								  strcmp(name, "owner") != 0 &&
+								  strcmp(name, "name") != 0);
 	}
 	return redefined;
 }

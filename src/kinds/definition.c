@@ -27,8 +27,9 @@
 
 #define MAX_NAME_LENGTH 200
 
-static void
-check_name(const char *name)
+/* An error if a projection cannot have such a name. */
+void
+pj_definition_check_name(const char *name)
 {
 	if (name[0] == '\0' || strlen(name) > MAX_NAME_LENGTH)
 		ereport(ERROR,
@@ -379,7 +380,7 @@ pj_definition_check(PjDefinition *definition, Oid owner)
 {
 	PjOptions	options;
 
-	check_name(definition->name);
+	pj_definition_check_name(definition->name);
 	check_ordering(definition);
 	pj_definition_check_mode(definition->name, definition->mode,
 							 definition->ordering);

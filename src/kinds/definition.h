@@ -10,6 +10,7 @@
 #include "kinds/kind.h"
 
 extern void pj_definition_check(PjDefinition *definition, Oid owner);
+extern void pj_definition_check_name(const char *name);
 extern void pj_definition_check_mode(const char *name, PjMode mode,
 									 const char *ordering);
 extern void pj_definition_recheck_target(const PjProjection *projection,

@@ -55,9 +55,7 @@
 #include "state/run_row.h"
 
 PG_FUNCTION_INFO_V1(projector_rebuild);
-PG_FUNCTION_INFO_V1(projector_rebuild_all);
 PG_FUNCTION_INFO_V1(projector_catch_up);
-PG_FUNCTION_INFO_V1(projector_clear);
 
 /* ---- telling people ---- */
 
@@ -259,11 +257,24 @@ rebuild_projection(const char *name, Datum tenant, Datum aggregate)
 	return applied;
 }
 
+/* All projections: first those that others depend on. */
+static int64
+rebuild_all(Datum tenant)
+{
+	PjProjection **projections;
+	int			n = pj_projections_in_order(&projections);
+	int64		applied = 0;
+
+	for (int i = 0; i < n; i++)
+		applied += rebuild_projection(projections[i]->name, tenant, 0);
+	return applied;
+}
+
 /* See the install script. */
 Datum
 projector_rebuild(PG_FUNCTION_ARGS)
 {
-	char	   *name = pj_required_name(fcinfo, 0, "name");
+	Datum		name = pj_optional_text(fcinfo, 0, "name");
 	Datum		tenant = pj_optional_text(fcinfo, 1, "tenant_id");
 	Datum		aggregate = pj_optional_text(fcinfo, 2, "aggregate_id");
 
@@ -272,28 +283,17 @@ projector_rebuild(PG_FUNCTION_ARGS)
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("an aggregate can be rebuilt for one tenant only"),
 				errhint("Give tenant_id too."));
+	if (aggregate && !name)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("an aggregate can be rebuilt for one projection only"),
+				errhint("Give the projection's name too."));
 	pj_require_read_committed("projector_rebuild");
 	pj_refuse_in_user_code("projector_rebuild");
-	PG_RETURN_INT64(rebuild_projection(name, tenant, aggregate));
-}
-
-/* ---- all projections ---- */
-
-/* See the install script. */
-Datum
-projector_rebuild_all(PG_FUNCTION_ARGS)
-{
-	Datum		tenant = pj_optional_text(fcinfo, 0, "tenant_id");
-	PjProjection **projections;
-	int			n;
-	int64		applied = 0;
-
-	pj_require_read_committed("projector_rebuild_all");
-	pj_refuse_in_user_code("projector_rebuild_all");
-	n = pj_projections_in_order(&projections);
-	for (int i = 0; i < n; i++)
-		applied += rebuild_projection(projections[i]->name, tenant, 0);
-	PG_RETURN_INT64(applied);
+	PG_RETURN_INT64(name ?
+					rebuild_projection(TextDatumGetCString(name), tenant,
+									   aggregate) :
+					rebuild_all(tenant));
 }
 
 /* ---- catch up ---- */
@@ -361,25 +361,4 @@ projector_catch_up(PG_FUNCTION_ARGS)
 	pj_leave_internal(&saved);
 
 	PG_RETURN_INT64(applied);
-}
-
-/* ---- clear ---- */
-
-/* See the install script. */
-Datum
-projector_clear(PG_FUNCTION_ARGS)
-{
-	char	   *name = pj_required_name(fcinfo, 0, "name");
-	Datum		tenant = pj_required_text(fcinfo, 1, "tenant_id");
-	PjProjection *projection;
-	PjContext	saved;
-	PjPair		pair;
-
-	pj_require_read_committed("projector_clear");
-	pj_refuse_in_user_code("projector_clear");
-	projection = lock_alone(name, tenant);
-	pj_enter_internal(&saved);
-	look_at_pair(&pair, projection, tenant);
-	pj_leave_internal(&saved);
-	PG_RETURN_INT64(pj_clear(projection, tenant, 0));
 }

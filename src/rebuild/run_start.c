@@ -119,10 +119,10 @@ projector_start_run(PG_FUNCTION_ARGS)
 {
 	static const char *const modes[] = {"catch_up", "rebuild"};
 	Datum		name = pj_optional_text(fcinfo, 0, "name");
-	const char *mode = pj_required_name(fcinfo, 1, "mode");
+	const char *mode = pj_required_name(fcinfo, 2, "mode");
 	Order		order = {
 		.rebuild = strcmp(mode, "rebuild") == 0,
-		.tenant = pj_optional_text(fcinfo, 2, "tenant_id"),
+		.tenant = pj_optional_text(fcinfo, 1, "tenant_id"),
 		.by = GetUserNameFromId(GetUserId(), false),
 		.result = (ReturnSetInfo *) fcinfo->resultinfo,
 	};
@@ -131,8 +131,8 @@ projector_start_run(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("invalid mode of a run \"%s\"", mode),
-				errhint("Possible values are \"%s\", \"%s\". A tenant is given as tenant_id => '%s'.",
-						modes[0], modes[1], mode));
+				errhint("Possible values are \"%s\", \"%s\".",
+						modes[0], modes[1]));
 	if (!PG_ARGISNULL(3))
 		order.until = PG_GETARG_INT64(3);
 	if (!PG_ARGISNULL(3) && order.rebuild)

@@ -489,9 +489,8 @@ pj_projection_by_id(int32 id)
 	return NULL;
 }
 
-/* The projection of that name; an error if there is none. */
-PjProjection *
-pj_projection_find(const char *name)
+static PjProjection *
+find_by_name(const char *name)
 {
 	PjProjection *projections;
 	int			count = pj_projections(&projections);
@@ -499,11 +498,27 @@ pj_projection_find(const char *name)
 	for (int i = 0; i < count; i++)
 		if (strcmp(projections[i].name, name) == 0)
 			return &projections[i];
+	return NULL;
+}
 
-	ereport(ERROR,
-			errcode(ERRCODE_UNDEFINED_OBJECT),
-			errmsg("projection \"%s\" does not exist", name),
-			errhint("The projections are listed in projector.projections."));
+bool
+pj_projection_exists(const char *name)
+{
+	return find_by_name(name) != NULL;
+}
+
+/* The projection of that name; an error if there is none. */
+PjProjection *
+pj_projection_find(const char *name)
+{
+	PjProjection *projection = find_by_name(name);
+
+	if (projection == NULL)
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_OBJECT),
+				errmsg("projection \"%s\" does not exist", name),
+				errhint("The projections are listed in projector.projections."));
+	return projection;
 }
 
 /* The oid of table projections. */

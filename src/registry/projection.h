@@ -74,6 +74,7 @@ extern int	pj_projections(PjProjection **projections);
 extern int	pj_projections_in_order(PjProjection ***ordered);
 extern uint64 pj_projections_generation(void);
 extern PjProjection *pj_projection_by_id(int32 id);
+extern bool pj_projection_exists(const char *name);
 extern PjProjection *pj_projection_find(const char *name);
 extern bool pj_projection_is_own(const PjProjection *projection);
 extern void pj_projection_check_own(const PjProjection *projection);

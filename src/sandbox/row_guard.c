@@ -14,13 +14,15 @@
  * It is an ordinary one, so that dumps have it, and goes with the extension.
  *
  * Taken literally that costs some 7 % of a simple handler: every row is queued,
- * and fetched again when the statement is done.  So the condition is replaced
- * by a stricter one before a plan is run: the trigger fires only for rows that
- * it would refuse.  Where a plan gets at a table later, as an INSERT does at a
- * partition, the trigger looks at every row itself.
+ * and fetched again when the statement is done.  So before a plan is run, the
+ * condition is replaced by a stricter one, which makes the trigger fire only for
+ * rows that it would refuse.  And where new versions of rows are all there is to
+ * look at, they are checked without the trigger.  Where a plan opens a table
+ * later, as an INSERT does a partition, the trigger looks at every row itself.
  */
 #include "base/compat.h"
 
+#include "access/sysattr.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_trigger.h"
@@ -30,8 +32,10 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "nodes/primnodes.h"
+#include "parser/parsetree.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
@@ -131,6 +135,18 @@ is_tenant(Datum value, Form_pg_attribute attribute, const char *tenant)
 	return strcmp(str, tenant) == 0;
 }
 
+static void
+refuse_row(const PjUserCode *code, const char *table)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_PJ_ISOLATION),
+			errmsg("projection \"%s\" wrote a row of another tenant to table \"%s\"",
+				   code->projection, table),
+			errdetail("The event is of tenant \"%s\"; rows of other tenants would be lost in a rebuild.",
+					  code->tenant),
+			errhint("Set tenant_id to the event's, and have it in the WHERE clause of every UPDATE and DELETE."));
+}
+
 /* An error if a row is not of the event's tenant. */
 static void
 check_row(const PjUserCode *code, Relation rel, HeapTuple row)
@@ -146,16 +162,9 @@ check_row(const PjUserCode *code, Relation rel, HeapTuple row)
 				errmsg("target table \"%s\" has no column \"tenant_id\"",
 					   RelationGetRelationName(rel)));
 	value = heap_getattr(row, attno, desc, &isnull);
-	if (!isnull &&
-		is_tenant(value, TupleDescAttr(desc, attno - 1), code->tenant))
-		return;
-	ereport(ERROR,
-			errcode(ERRCODE_PJ_ISOLATION),
-			errmsg("projection \"%s\" wrote a row of another tenant to table \"%s\"",
-				   code->projection, RelationGetRelationName(rel)),
-			errdetail("The event is of tenant \"%s\"; rows of other tenants would be lost in a rebuild.",
-					  code->tenant),
-			errhint("Set tenant_id to the event's, and have it in the WHERE clause of every UPDATE and DELETE."));
+	if (isnull ||
+		!is_tenant(value, TupleDescAttr(desc, attno - 1), code->tenant))
+		refuse_row(code, RelationGetRelationName(rel));
 }
 
 /*
@@ -225,21 +234,99 @@ static ExprState condition = {
 	.evalfunc = is_to_fire,
 };
 
+/* ---- without the trigger ---- */
+
+/* A row has been written: raise an error if it is of another tenant. */
+static Datum
+check_new_row(ExprState *state, ExprContext *econtext, bool *isnull)
+{
+	const PjUserCode *code = pj_user_code();
+	TupleTableSlot *row = econtext->ecxt_scantuple;
+
+	*isnull = false;
+	if (code != NULL && !is_own_row(code, row))
+		refuse_row(code, get_rel_name(row->tts_tableOid));
+	return BoolGetDatum(true);
+}
+
+static ExprState check = {
+	.type = T_ExprState,
+	.flags = EEO_FLAG_IS_QUAL,
+	.evalfunc = check_new_row,
+};
+
+/*
+ * Will every row that the plan writes be of the tenant that its new version is
+ * of?  Then looking at new versions is enough.  It must insert or update, not
+ * set tenant_id, and no other trigger may change what it writes.
+ */
+static bool
+is_enough_to_check_new(const PlannedStmt *plan, const ResultRelInfo *table)
+{
+	AttrNumber	tenant;
+
+	if ((plan->commandType != CMD_INSERT && plan->commandType != CMD_UPDATE) ||
+		plan->hasModifyingCTE || list_length(plan->resultRelations) != 1 ||
+		table->ri_TrigDesc->numtriggers != 1 ||
+		table->ri_WithCheckOptions != NIL ||
+		table->ri_RelationDesc->rd_rel->relkind != RELKIND_RELATION)
+		return false;
+	tenant = SPI_fnumber(RelationGetDescr(table->ri_RelationDesc),
+						 "tenant_id");
+	return tenant > 0 &&
+		!bms_is_member(tenant - FirstLowInvalidHeapAttributeNumber,
+					   rt_fetch(linitial_int(plan->resultRelations),
+								plan->rtable)->updatedCols);
+}
+
+/*
+ * Have the rows checked as those of a view WITH CHECK OPTION are: when they have
+ * been written, without a look at the versions before.
+ */
+static void
+check_instead(ResultRelInfo *table)
+{
+	static List *options = NIL;
+	static List *expressions = NIL;
+
+	if (expressions == NIL)
+	{
+		MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
+		WithCheckOption *option = makeNode(WithCheckOption);
+
+		option->kind = WCO_VIEW_CHECK;
+		options = list_make1(option);
+		expressions = list_make1(&check);
+		MemoryContextSwitchTo(caller);
+	}
+	table->ri_TrigDesc = NULL;
+	table->ri_WithCheckOptions = options;
+	table->ri_WithCheckOptionExprs = expressions;
+}
+
+/* ---- a plan ---- */
+
 /* A plan of a projection's code has been made ready to run. */
 void
 pj_rowguard_prepare(QueryDesc *query)
 {
+	const PlannedStmt *plan = query->plannedstmt;
 	ListCell   *cell;
 
-	foreach(cell, query->plannedstmt->resultRelations)
+	foreach(cell, plan->resultRelations)
 	{
 		ResultRelInfo *table =
 			query->estate->es_result_relations[lfirst_int(cell) - 1];
 		TriggerDesc *triggers = table ? table->ri_TrigDesc : NULL;
 
 		for (int i = 0; triggers && i < triggers->numtriggers; i++)
-			if (triggers->triggers[i].tgfoid == guard_function() &&
-				triggers->triggers[i].tgqual != NULL)
-				table->ri_TrigWhenExprs[i] = &condition;
+		{
+			if (triggers->triggers[i].tgfoid != guard_function() ||
+				triggers->triggers[i].tgqual == NULL)
+				continue;
+			table->ri_TrigWhenExprs[i] = &condition;
+			if (is_enough_to_check_new(plan, table))
+				check_instead(table);
+		}
 	}
 }

@@ -87,5 +87,3 @@ FROM (SELECT e.tenant_id, e.aggregate_id, e.sequence_number,
                  ORDER BY e.sequence_number), 0) AS before
       FROM projector.events e) s
 WHERE sequence_number > before + 1;
-COMMENT ON VIEW projector.missing_events IS
-    'gaps in the log: events that were removed from it';

@@ -244,6 +244,9 @@ COMMENT ON TABLE projector.projection_failures IS
 CREATE UNIQUE INDEX projection_failures_open_idx
     ON projector.projection_failures (projection_id, log_seq)
     WHERE resolved_at IS NULL;
+CREATE INDEX projection_failures_tenant_idx
+    ON projector.projection_failures (projection_id, tenant_id)
+    WHERE resolved_at IS NULL;
 CREATE INDEX projection_failures_resolved_idx
     ON projector.projection_failures (resolved_at)
     WHERE resolved_at IS NOT NULL;

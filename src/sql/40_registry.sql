@@ -1,13 +1,16 @@
--- Registers a projection.  The caller becomes its owner.
--- Tables: projections (insert).
+-- Registers a projection and returns 'created'.  The caller becomes its owner.
+-- With or_replace, a projection of that name becomes what the arguments say, its
+-- mode and pauses aside; the result is then 'changed' or 'unchanged'.
+-- Tables: projections (insert, update).
 CREATE FUNCTION projector_create(
     name text, handler text DEFAULT NULL, fold text DEFAULT NULL,
     fold_columns jsonb DEFAULT NULL, statement text DEFAULT NULL,
     targets text[] DEFAULT NULL, key text DEFAULT 'aggregate_id',
     event_types text[] DEFAULT NULL, mode text DEFAULT 'async',
     ordering text DEFAULT NULL, source text DEFAULT 'events',
-    options jsonb DEFAULT '{}', settings jsonb DEFAULT '{}')
-RETURNS void
+    options jsonb DEFAULT '{}', or_replace boolean DEFAULT false,
+    settings jsonb DEFAULT '{}')
+RETURNS text
 LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_create';
 COMMENT ON FUNCTION projector_create IS 'register a projection';
@@ -20,7 +23,8 @@ AS 'MODULE_PATHNAME', 'projector_in_projection';
 CREATE FUNCTION projector.guard_tenant() RETURNS trigger
 LANGUAGE C AS 'MODULE_PATHNAME', 'projector_guard_tenant';
 
--- Changes a projection's definition or options.  Tables: projections (update).
+-- Changes a projection's definition, options, settings, owner or name.
+-- Tables: projections (update).
 CREATE FUNCTION projector_alter(name text, changes jsonb) RETURNS void
 LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_alter';
@@ -69,3 +73,42 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_drop';
 COMMENT ON FUNCTION projector_drop IS
     'remove a projection, but not its read model';
+
+-- The calls that create all projections as they are, one per row, those first
+-- that others depend on.  Pauses, and modes of single tenants, are not in them.
+-- Tables: projections (read).
+CREATE FUNCTION projector_definitions() RETURNS SETOF text
+LANGUAGE sql STABLE PARALLEL RESTRICTED SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH RECURSIVE deep (name, depth) AS (
+        SELECT name, 0 FROM projector.projections
+        UNION
+        SELECT p.name, d.depth + 1 FROM deep d
+        JOIN projector.projections p ON p.options->'depends_on' ? d.name)
+    SELECT format('SELECT projector_create(%L, %s);', p.name, concat_ws(', ',
+               'handler => ' || quote_literal(p.handler),
+               'fold => ' || quote_literal(p.fold),
+               'fold_columns => ' || quote_literal(p.fold_columns),
+               'statement => ' || quote_literal(p.statement),
+               'targets => ' || quote_literal(p.targets),
+               CASE WHEN p.key <> 'aggregate_id' THEN 'key => ' || quote_literal(p.key) END,
+               'event_types => ' || quote_literal(p.event_types),
+               CASE WHEN p.mode <> 'async' THEN 'mode => ' || quote_literal(p.mode) END,
+               CASE WHEN p.ordering = 'log' THEN 'ordering => ' || quote_literal(p.ordering) END,
+               CASE WHEN p.source <> 'events' THEN 'source => ' || quote_literal(p.source) END,
+               CASE WHEN p.options <> '{}' THEN 'options => ' || quote_literal(p.options) END,
+               CASE WHEN p.settings <> '{}' THEN 'settings => ' || quote_literal(p.settings) END))
+    FROM projector.projections p
+    ORDER BY (SELECT max(d.depth) FROM deep d WHERE d.name = p.name), p.projection_id
+$$;
+COMMENT ON FUNCTION projector_definitions IS
+    'the calls that create all projections as they are';
+
+-- Grants a role what it needs as an appender, a reader, a modeller (who creates
+-- projections) or an operator (who looks after all of them).  Tables: none.
+CREATE FUNCTION projector_grant(role text, "as" text) RETURNS void
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'projector_grant';
+COMMENT ON FUNCTION projector_grant IS
+    'grant a role what it needs as appender, reader, modeller or operator';

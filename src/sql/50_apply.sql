@@ -32,24 +32,16 @@ AS 'MODULE_PATHNAME', 'projector_reset';
 COMMENT ON FUNCTION projector_reset IS
     'set checkpoints back to 0 and read the log again';
 
--- Builds a read model anew from the log, in the calling transaction, and returns
--- how many events were applied: of one aggregate, one tenant, or all.  Tables:
--- as projector_drain.
+-- Empties a read model and builds it from the log again, in the calling
+-- transaction: of one aggregate, one tenant, or all.  name null is all
+-- projections, first those that others depend on.  Returns how many events were
+-- applied.  Tables: as projector_drain.
 CREATE FUNCTION projector_rebuild(
     name text, tenant_id text DEFAULT NULL, aggregate_id text DEFAULT NULL)
 RETURNS bigint
 LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_rebuild';
-COMMENT ON FUNCTION projector_rebuild IS 'build a read model anew from the log';
-
--- The same for all projections, those first that others depend on.
--- Tables: as projector_drain.
-CREATE FUNCTION projector_rebuild_all(tenant_id text DEFAULT NULL)
-RETURNS bigint
-LANGUAGE C VOLATILE PARALLEL UNSAFE
-AS 'MODULE_PATHNAME', 'projector_rebuild_all';
-COMMENT ON FUNCTION projector_rebuild_all IS
-    'build all read models anew from the log';
+COMMENT ON FUNCTION projector_rebuild IS 'build a read model from the log again';
 
 -- Applies what waits, and what the log has behind the cursor, up to a position
 -- or to its settled end, whatever the mode; returns how many events.
@@ -62,19 +54,11 @@ AS 'MODULE_PATHNAME', 'projector_catch_up';
 COMMENT ON FUNCTION projector_catch_up IS
     'apply all that a projection has not applied yet';
 
--- Removes a tenant's rows from a read model and returns how many (0 if a
--- function of the projection does it).  Checkpoints stay as they are.
--- Tables: what the projection writes.
-CREATE FUNCTION projector_clear(name text, tenant_id text) RETURNS bigint
-LANGUAGE C VOLATILE PARALLEL UNSAFE
-AS 'MODULE_PATHNAME', 'projector_clear';
-COMMENT ON FUNCTION projector_clear IS 'empty a tenant''s read model';
-
 -- Queues rebuilds or catch-ups to be done by workers, batch by batch, one for
 -- each tenant, and returns their numbers; name null is all projections, those
 -- first that others depend on.  Tables: projection_runs (insert), projections.
 CREATE FUNCTION projector_start_run(
-    name text, mode text DEFAULT 'rebuild', tenant_id text DEFAULT NULL,
+    name text, tenant_id text DEFAULT NULL, mode text DEFAULT 'rebuild',
     until_log_seq bigint DEFAULT NULL)
 RETURNS SETOF bigint
 LANGUAGE C VOLATILE PARALLEL UNSAFE
@@ -129,28 +113,21 @@ AS 'MODULE_PATHNAME', 'projector_is_replay';
 COMMENT ON FUNCTION projector_is_replay IS
     'for handlers: is the event being replayed?';
 
--- Makes a failed or dead event pending again; what waited for it follows.
--- False if it is neither.  Tables: apply_outbox (update).
+-- Makes failed and dead events pending again, the oldest first, and returns them;
+-- what waited for them follows.  Null is all: projections that the caller may
+-- look after, tenants, aggregates, events.  Tables: apply_outbox (update).
 CREATE FUNCTION projector_requeue(
-    name text, tenant_id text, aggregate_id text, sequence_number bigint)
-RETURNS boolean
-LANGUAGE C VOLATILE PARALLEL UNSAFE
-AS 'MODULE_PATHNAME', 'projector_requeue';
-COMMENT ON FUNCTION projector_requeue IS 'make a dead event pending again';
-
--- The same for many dead events, the oldest first, of the projections the
--- caller may look after; returns those.  Tables: apply_outbox (update).
-CREATE FUNCTION projector_requeue_dead(
-    max_rows integer DEFAULT 100, name text DEFAULT NULL,
-    tenant_id text DEFAULT NULL)
+    name text DEFAULT NULL, tenant_id text DEFAULT NULL,
+    aggregate_id text DEFAULT NULL, sequence_number bigint DEFAULT NULL,
+    max_rows integer DEFAULT 100)
 RETURNS TABLE (projection_name text, tenant_id text, aggregate_id text,
     sequence_number bigint)
 LANGUAGE C VOLATILE PARALLEL UNSAFE
-AS 'MODULE_PATHNAME', 'projector_requeue_dead';
-COMMENT ON FUNCTION projector_requeue_dead IS
-    'make the oldest dead events pending again';
+AS 'MODULE_PATHNAME', 'projector_requeue';
+COMMENT ON FUNCTION projector_requeue IS
+    'make failed and dead events pending again';
 
--- Passes over one event for good, now or when it is reached, and in every
+-- Skips one event permanently, now or when it is reached, and in every
 -- replay.  False if that was decided already.
 -- Tables: projection_failures, apply_outbox, projections.
 CREATE FUNCTION projector_skip(
@@ -159,16 +136,16 @@ CREATE FUNCTION projector_skip(
 RETURNS boolean
 LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_skip';
-COMMENT ON FUNCTION projector_skip IS 'pass over one event for good';
+COMMENT ON FUNCTION projector_skip IS 'skip one event permanently';
 
--- Takes that back.  False if it was not to be passed over.
+-- Takes that back.  False if the event was not skipped.
 -- Tables: projection_failures, projections.
 CREATE FUNCTION projector_unskip(
     name text, tenant_id text, aggregate_id text, sequence_number bigint)
 RETURNS boolean
 LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_unskip';
-COMMENT ON FUNCTION projector_unskip IS 'no longer pass over one event';
+COMMENT ON FUNCTION projector_unskip IS 'no longer skip one event';
 
 -- Adds an operator's remarks to a failure.  Tables: projection_failures.
 CREATE FUNCTION projector_note(failure_id bigint, note jsonb) RETURNS void
@@ -191,12 +168,6 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_worker_stop';
 COMMENT ON FUNCTION projector_worker_stop IS
     'stop this database''s workers';
-
--- Since when this database waits for a worker that there is no room for; NULL
--- if it does not wait.  Tables: none.
-CREATE FUNCTION projector.worker_waits_since() RETURNS timestamptz
-LANGUAGE C VOLATILE PARALLEL SAFE
-AS 'MODULE_PATHNAME', 'projector_worker_waits_since';
 
 -- Ends this database's workers before the extension is dropped.
 CREATE FUNCTION projector.before_drop_extension() RETURNS event_trigger

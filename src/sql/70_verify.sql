@@ -1,7 +1,7 @@
 -- Proof.  All of these change nothing.
 
 -- The digest of a tenant's read model, from its rows.  For folds it is also
--- kept up to date with every batch (projector.digests), and both must agree; for
+-- kept up to date with every batch (projector.status_by_tenant), and both must agree; for
 -- the others this is what is kept.  Tables: projection_digests.
 CREATE FUNCTION projector_digest(name text, tenant_id text) RETURNS text
 LANGUAGE C VOLATILE PARALLEL UNSAFE

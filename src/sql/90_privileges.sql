@@ -1,26 +1,33 @@
--- Nobody but the extension's owner may do anything; the README says what to
--- grant to an appender, a reader and a projection's owner.
+-- Nobody but the extension's owner may do anything; projector_grant()
+-- grants what a role needs.
 REVOKE ALL ON ALL TABLES IN SCHEMA projector FROM PUBLIC;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA projector FROM PUBLIC;
 REVOKE ALL ON FUNCTION
     projector_append, projector_append_batch,
-    projector_create, projector_alter, projector_set_mode,
-    projector_pause, projector_resume, projector_drop, projector_adopt,
-    projector_drain, projector_retry, projector_reset, projector_is_replay,
-    projector_requeue, projector_requeue_dead, projector_skip,
-    projector_unskip, projector_note, projector_outbox_report,
-    projector_outbox_stats, projector_worker_start, projector_worker_stop,
-    projector_rebuild, projector_rebuild_all, projector_catch_up,
-    projector_clear, projector_start_run, projector_cancel_run,
-    projector_wait, projector_wait_log, projector_blockers, projector_prune,
-    projector_digest, projector_digest_all, projector_check_digests,
-    projector_verify,
-    projector_preview, projector_explain
+    projector_create, projector_alter, projector_drop, projector_definitions,
+    projector_set_mode, projector_pause, projector_resume,
+    projector_wait, projector_wait_log,
+    projector_rebuild, projector_catch_up, projector_reset,
+    projector_start_run, projector_cancel_run,
+    projector_retry, projector_requeue, projector_skip, projector_unskip,
+    projector_note,
+    projector_verify, projector_digest, projector_digest_all,
+    projector_check_digests, projector_preview, projector_explain,
+    projector_health,
+    projector_drain, projector_adopt, projector_prune, projector_worker_start,
+    projector_worker_stop, projector_grant, projector_is_replay
     FROM PUBLIC;
 
 -- Policies and triggers on users' tables call these, whoever writes the tables.
 GRANT EXECUTE ON FUNCTION
     projector_tenant_id, projector.in_projection, projector.guard_tenant
+    TO PUBLIC;
+-- Views call these, whoever reads the views.
+GRANT EXECUTE ON FUNCTION
+    projector.is_home, projector.definition_now, projector.problem,
+    projector.lag_warning, projector.pairs, projector.no_worker, projector.appenders,
+    projector.lockers, projector.worker_activity, projector.worker_waits_since,
+    projector.digest_add, projector.digest_sum
     TO PUBLIC;
 
 -- A dump carries the data along, and the sequences that number it.

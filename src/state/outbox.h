@@ -48,6 +48,17 @@ typedef struct PjClaim
 	" FROM projector.apply_outbox" \
 	" WHERE projection_id = $1 AND log_seq = l LIMIT 1" locking ") o"
 
+/* Which items are wanted; what is 0 matches everything. */
+typedef struct PjItemFilter
+{
+	const int32 *projection_ids;
+	int			nprojections;
+	Datum		tenant;
+	Datum		aggregate;
+	int64		sequence;
+	int			limit;
+} PjItemFilter;
+
 extern Datum pj_log_seqs(PjEvent *const *events, int n);
 extern void pj_outbox_add(int32 projection_id, PjEvent *const *events, int n);
 extern void pj_outbox_enqueue(int32 projection_id, PjEvent *const *events,
@@ -87,8 +98,8 @@ extern void pj_outbox_clear_upto(int32 projection_id, Datum tenant,
 								 int64 upto);
 extern void pj_outbox_unsubscribe(int32 projection_id, Datum event_types);
 extern bool pj_outbox_requeue(int32 projection_id, int64 log_seq);
-extern int	pj_outbox_dead(const int32 *projection_ids, int n, Datum tenant,
-						   int limit, int32 **ids, PjClaim **claims);
+extern int	pj_outbox_broken(const PjItemFilter *filter, int32 **ids,
+							 PjClaim **claims);
 extern void pj_outbox_sweep(void);
 
 #endif							/* PJ_OUTBOX_H */

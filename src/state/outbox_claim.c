@@ -113,15 +113,23 @@ static PjStatement select_between = {
 	.argtypes = {INT4OID, TEXTOID, INT8OID, INT8OID, INT4OID},
 };
 
-/* The oldest dead items; those who have locked some are looking after them. */
-static PjStatement select_dead = {
-	.sql = "SELECT" ITEM_COLUMNS ", projection_id"
-	" FROM projector.apply_outbox WHERE projection_id = ANY ($1)"
-	" AND ($2 IS NULL OR tenant_id = $2) AND status = 'dead'"
-	" ORDER BY next_attempt_at, log_seq LIMIT $3",
+/*
+ * The oldest failed and dead items.  Each half reads an index of its own.
+ */
+#define BROKEN(status) \
+	"(SELECT" ITEM_COLUMNS ", projection_id" \
+	" FROM projector.apply_outbox WHERE projection_id = ANY ($1)" \
+	" AND ($2 IS NULL OR tenant_id = $2)" \
+	" AND ($3 IS NULL OR aggregate_id = $3)" \
+	" AND ($4 IS NULL OR sequence_number = $4) AND status = '" status "'" \
+	" ORDER BY next_attempt_at, log_seq LIMIT $5)"
+
+static PjStatement select_broken = {
+	.sql = BROKEN("failed") " UNION ALL " BROKEN("dead")
+	" ORDER BY next_attempt_at, log_seq LIMIT $5",
 	.expect = SPI_OK_SELECT,
-	.nargs = 3,
-	.argtypes = {INT4ARRAYOID, TEXTOID, INT4OID},
+	.nargs = 5,
+	.argtypes = {INT4ARRAYOID, TEXTOID, TEXTOID, INT8OID, INT4OID},
 };
 
 static PjStatus
@@ -370,23 +378,29 @@ pj_outbox_astray(int32 projection_id, Datum tenant, int64 after, int64 upto,
 	return false;
 }
 
-/* The oldest dead items of some projections; tenant is 0 for all. */
+/*
+ * The oldest failed and dead items of some projections.  What of the filter is
+ * 0 matches everything.  Returns how many; ids are those of the projections.
+ */
 int
-pj_outbox_dead(const int32 *projection_ids, int n, Datum tenant, int limit,
-			   int32 **ids, PjClaim **claims)
+pj_outbox_broken(const PjItemFilter *filter, int32 **ids, PjClaim **claims)
 {
-	Datum	   *elems = palloc(sizeof(Datum) * Max(n, 1));
-	Datum		values[3];
+	Datum	   *elems = palloc(sizeof(Datum) * Max(filter->nprojections, 1));
+	Datum		values[5];
+	char		nulls[] = {' ', filter->tenant ? ' ' : 'n',
+		filter->aggregate ? ' ' : 'n', filter->sequence ? ' ' : 'n', ' ', '\0'};
 	int			found;
 
-	for (int i = 0; i < n; i++)
-		elems[i] = Int32GetDatum(projection_ids[i]);
-	values[0] = PointerGetDatum(construct_array(elems, n, INT4OID,
-												sizeof(int32), true,
+	for (int i = 0; i < filter->nprojections; i++)
+		elems[i] = Int32GetDatum(filter->projection_ids[i]);
+	values[0] = PointerGetDatum(construct_array(elems, filter->nprojections,
+												INT4OID, sizeof(int32), true,
 												TYPALIGN_INT));
-	values[1] = tenant;
-	values[2] = Int32GetDatum(limit);
-	found = pj_execute(&select_dead, values, tenant ? NULL : " n ");
+	values[1] = filter->tenant;
+	values[2] = filter->aggregate;
+	values[3] = Int64GetDatum(filter->sequence);
+	values[4] = Int32GetDatum(filter->limit);
+	found = pj_execute(&select_broken, values, nulls);
 	*ids = palloc(sizeof(int32) * Max(found, 1));
 	*claims = palloc(sizeof(PjClaim) * Max(found, 1));
 	for (int i = 0; i < found; i++)

@@ -4,7 +4,7 @@ CREATE SCHEMA app;
 CREATE EXTENSION projector SCHEMA app;
 SET search_path = app, public;
 
-SELECT plan(57);
+SELECT plan(60);
 
 -- ---- where things live ----
 SELECT has_schema('projector');
@@ -25,7 +25,7 @@ $$, 'tables and views live in schema projector');
 
 -- ---- tables ----
 SELECT tables_are('projector', '{events,projections,projection_offsets,projection_cursors,apply_outbox,projection_failures,projection_runs,projection_deltas,projection_digests,worker_marks}'::name[]);
-SELECT views_are('projector', '{outbox,offsets,failures,runs,progress,pairs,lag,status,alerts,digests,missing_events}'::name[]);
+SELECT views_are('projector', '{outbox,offsets,failures,runs,progress,status,status_by_tenant,problems,missing_events}'::name[]);
 
 CREATE FUNCTION columns_of(rel text) RETURNS TABLE (column_name name, type text, required boolean)
 LANGUAGE sql AS $$
@@ -179,6 +179,12 @@ SELECT set_has($$ SELECT column_name, type FROM columns_of('projector.projection
            'processed_events', 'last_log_seq', 'error_code', 'error_message', 'requested_by', 'queued_at', 'started_at', 'finished_at') $$,
     $$ SELECT column_name, type FROM columns_of('projector.runs') WHERE column_name NOT IN ('projection_name', 'error_context') $$,
     'view runs');
+SELECT results_eq($$ SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'projector.status'::regclass AND attnum > 0 ORDER BY attnum $$,
+    $$ VALUES ('projection_name'::name, 'text'), ('mode', 'text'), ('state', 'text'), ('tenants_not_ok', 'bigint'), ('lag_events', 'bigint'),
+       ('lag_time', 'interval'), ('dead', 'bigint'), ('why', 'text') $$, 'view status');
+SELECT results_eq($$ SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'projector.problems'::regclass AND attnum > 0 ORDER BY attnum $$,
+    $$ VALUES ('level'::name, 'text'), ('problem', 'text'), ('projection_name', 'text'), ('tenant_id', 'text'), ('since', 'timestamp with time zone'),
+       ('events', 'bigint'), ('detail', 'text'), ('remedy', 'text') $$, 'view problems');
 
 -- ---- functions ----
 SELECT set_eq($$ SELECT proname::text COLLATE "default" || '(' || pg_get_function_arguments(oid) || ') -> ' || pg_get_function_result(oid)
@@ -188,34 +194,31 @@ SELECT set_eq($$ SELECT proname::text COLLATE "default" || '(' || pg_get_functio
     'projector_alter(name text, changes jsonb) -> void',
     'projector_append(tenant_id text, aggregate_id text, event_type text, payload jsonb, expected_version bigint DEFAULT NULL::bigint, metadata jsonb DEFAULT ''{}''::jsonb, event_id uuid DEFAULT NULL::uuid) -> bigint',
     'projector_append_batch(tenant_id text, aggregate_id text, events jsonb, expected_version bigint DEFAULT NULL::bigint) -> bigint',
-    'projector_blockers(name text DEFAULT NULL::text, tenant_id text DEFAULT NULL::text) -> TABLE(projection_name text, tenant_id text, lag_events bigint, blocker text, detail text, since timestamp with time zone, pid integer, remedy text)',
     'projector_cancel_run(run_id bigint) -> boolean',
     'projector_catch_up(name text, tenant_id text DEFAULT NULL::text, until_log_seq bigint DEFAULT NULL::bigint) -> bigint',
     'projector_check_digests(name text DEFAULT NULL::text, tenant_id text DEFAULT NULL::text) -> TABLE(projection_name text, tenant_id text, matches boolean, kept_digest text, found_digest text)',
-    'projector_clear(name text, tenant_id text) -> bigint',
-    'projector_create(name text, handler text DEFAULT NULL::text, fold text DEFAULT NULL::text, fold_columns jsonb DEFAULT NULL::jsonb, statement text DEFAULT NULL::text, targets text[] DEFAULT NULL::text[], key text DEFAULT ''aggregate_id''::text, event_types text[] DEFAULT NULL::text[], mode text DEFAULT ''async''::text, ordering text DEFAULT NULL::text, source text DEFAULT ''events''::text, options jsonb DEFAULT ''{}''::jsonb, settings jsonb DEFAULT ''{}''::jsonb) -> void',
+    'projector_create(name text, handler text DEFAULT NULL::text, fold text DEFAULT NULL::text, fold_columns jsonb DEFAULT NULL::jsonb, statement text DEFAULT NULL::text, targets text[] DEFAULT NULL::text[], key text DEFAULT ''aggregate_id''::text, event_types text[] DEFAULT NULL::text[], mode text DEFAULT ''async''::text, ordering text DEFAULT NULL::text, source text DEFAULT ''events''::text, options jsonb DEFAULT ''{}''::jsonb, or_replace boolean DEFAULT false, settings jsonb DEFAULT ''{}''::jsonb) -> text',
+    'projector_definitions() -> SETOF text',
     'projector_digest(name text, tenant_id text) -> text',
     'projector_digest_all(tenant_id text) -> text',
     'projector_drain(name text DEFAULT NULL::text, tenant_id text DEFAULT NULL::text, max_events bigint DEFAULT NULL::bigint) -> bigint',
     'projector_drop(name text) -> void',
     'projector_explain(name text, tenant_id text, key text) -> TABLE(log_seq bigint, aggregate_id text, sequence_number bigint, event_type text, recorded_at timestamp with time zone, payload jsonb, state jsonb)',
+    'projector_grant(role text, "as" text) -> void',
+    'projector_health(OUT level text, OUT reason text) -> record',
     'projector_is_replay() -> boolean',
     'projector_note(failure_id bigint, note jsonb) -> void',
-    'projector_outbox_report(status text DEFAULT NULL::text, max_rows integer DEFAULT 100, name text DEFAULT NULL::text, tenant_id text DEFAULT NULL::text) -> SETOF projector.outbox',
-    'projector_outbox_stats(name text DEFAULT NULL::text, tenant_id text DEFAULT NULL::text) -> TABLE(projection_name text, tenant_id text, pending bigint, held bigint, processing bigint, failed bigint, dead bigint, oldest_pending_age interval, applied_count bigint, failed_count bigint)',
     'projector_pause(name text, tenant_id text DEFAULT NULL::text, reason text DEFAULT NULL::text) -> void',
     'projector_preview(name text, changes jsonb, tenant_id text, aggregate_id text DEFAULT NULL::text, max_rows integer DEFAULT 100) -> TABLE(key text, live jsonb, rebuilt jsonb)',
     'projector_prune(older_than interval DEFAULT ''30 days''::interval) -> bigint',
     'projector_rebuild(name text, tenant_id text DEFAULT NULL::text, aggregate_id text DEFAULT NULL::text) -> bigint',
-    'projector_rebuild_all(tenant_id text DEFAULT NULL::text) -> bigint',
-    'projector_requeue(name text, tenant_id text, aggregate_id text, sequence_number bigint) -> boolean',
-    'projector_requeue_dead(max_rows integer DEFAULT 100, name text DEFAULT NULL::text, tenant_id text DEFAULT NULL::text) -> TABLE(projection_name text, tenant_id text, aggregate_id text, sequence_number bigint)',
+    'projector_requeue(name text DEFAULT NULL::text, tenant_id text DEFAULT NULL::text, aggregate_id text DEFAULT NULL::text, sequence_number bigint DEFAULT NULL::bigint, max_rows integer DEFAULT 100) -> TABLE(projection_name text, tenant_id text, aggregate_id text, sequence_number bigint)',
     'projector_reset(name text, tenant_id text DEFAULT NULL::text, aggregate_id text DEFAULT NULL::text, force boolean DEFAULT false) -> bigint',
     'projector_resume(name text, tenant_id text DEFAULT NULL::text) -> void',
     'projector_retry(name text, tenant_id text, aggregate_id text, sequence_number bigint) -> text',
     'projector_set_mode(name text, mode text, tenant_id text DEFAULT NULL::text) -> void',
     'projector_skip(name text, tenant_id text, aggregate_id text, sequence_number bigint, reason text) -> boolean',
-    'projector_start_run(name text, mode text DEFAULT ''rebuild''::text, tenant_id text DEFAULT NULL::text, until_log_seq bigint DEFAULT NULL::bigint) -> SETOF bigint',
+    'projector_start_run(name text, tenant_id text DEFAULT NULL::text, mode text DEFAULT ''rebuild''::text, until_log_seq bigint DEFAULT NULL::bigint) -> SETOF bigint',
     'projector_tenant_id() -> text',
     'projector_unskip(name text, tenant_id text, aggregate_id text, sequence_number bigint) -> boolean',
     'projector_verify(name text, tenant_id text DEFAULT NULL::text) -> TABLE(tenant_id text, matches boolean, live_digest text, rebuilt_digest text, differing_rows bigint, sample jsonb)',
@@ -225,7 +228,7 @@ SELECT set_eq($$ SELECT proname::text COLLATE "default" || '(' || pg_get_functio
     'projector_worker_stop() -> integer'
     ], 'functions, arguments, defaults and results');
 SELECT is_empty($$ SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('app'::regnamespace, 'projector'::regnamespace)
-    AND proname LIKE 'projector\_%' AND proname NOT LIKE '%outbox%' AND proname NOT IN ('projector_blockers', 'projector_tenant_id') AND (provolatile <> 'v' OR proparallel <> 'u') $$,
+    AND proname LIKE 'projector\_%' AND proname NOT IN ('projector_health', 'projector_definitions', 'projector_tenant_id') AND (provolatile <> 'v' OR proparallel <> 'u') $$,
     'functions that write are volatile and not parallel');
 
 -- ---- settings ----
@@ -237,8 +240,10 @@ SELECT is_empty($$ SELECT p.oid::regprocedure FROM pg_proc p
     JOIN pg_depend d ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e'
     JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'projector',
     aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-    WHERE a.grantee = 0 AND p.proname NOT IN ('projector_tenant_id', 'in_projection', 'guard_tenant') $$,
-    'PUBLIC may not execute any function but those for policies and triggers');
+    WHERE a.grantee = 0 AND p.proname NOT IN ('projector_tenant_id', 'in_projection', 'guard_tenant',
+        'is_home', 'definition_now', 'problem', 'lag_warning', 'pairs', 'no_worker', 'appenders', 'lockers', 'worker_activity', 'worker_waits_since',
+        'digest_add', 'digest_sum') $$,
+    'PUBLIC may not execute any function but those for policies and triggers, and those that views call');
 SELECT is_empty($$ SELECT c.oid::regclass, a.privilege_type FROM pg_class c,
     aclexplode(coalesce(c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's'::"char" ELSE 'r' END, c.relowner))) a
     WHERE c.relnamespace = 'projector'::regnamespace AND c.relkind IN ('r', 'v', 'S', 'p', 'm') AND a.grantee = 0 $$,
@@ -249,11 +254,9 @@ SELECT is_empty($$ SELECT attrelid::regclass, attname FROM pg_attribute JOIN pg_
 SELECT is_empty($$ SELECT a.* FROM pg_namespace n, aclexplode(coalesce(nspacl, acldefault('n', nspowner))) a
     WHERE nspname = 'projector' AND a.grantee = 0 $$, 'PUBLIC has no privilege on the schema');
 SELECT set_eq($$ SELECT proname::text COLLATE "default", provolatile, proconfig[1] COLLATE "default" FROM pg_proc WHERE prosecdef
-    AND pronamespace IN ('app'::regnamespace, 'projector'::regnamespace) AND proname LIKE 'projector%' $$,
-    $$ VALUES ('projector_outbox_report', 's'::"char", 'search_path=pg_catalog, pg_temp'),
-              ('projector_blockers', 's', 'search_path=pg_catalog, pg_temp'),
-              ('projector_outbox_stats', 's', 'search_path=pg_catalog, pg_temp') $$,
-    'only reports are SECURITY DEFINER: they do not write, and their search_path is pinned');
+    AND pronamespace IN ('app'::regnamespace, 'projector'::regnamespace) $$,
+    $$ SELECT f, 's'::"char", 'search_path=pg_catalog, pg_temp' FROM unnest('{projector_health,projector_definitions,pairs,no_worker,appenders,lockers,worker_activity}'::text[]) f $$,
+    'only what reads is SECURITY DEFINER: it is not volatile, and its search_path is pinned');
 
 -- ---- dump ----
 SELECT set_eq($$ SELECT unnest(extconfig)::regclass::text FROM pg_extension WHERE extname = 'projector' $$,
@@ -266,6 +269,9 @@ SELECT is((SELECT count(*) FROM pg_extension, unnest(extcondition) c WHERE extna
 -- ---- documented in the catalog ----
 SELECT is_empty($$ SELECT oid::regclass FROM pg_class WHERE relnamespace = 'projector'::regnamespace
     AND relkind IN ('r', 'v') AND obj_description(oid, 'pg_class') IS NULL $$, 'every table and view has a comment');
+SELECT is_empty($$ SELECT a.attrelid::regclass, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+    WHERE c.relnamespace = 'projector'::regnamespace AND c.relkind = 'v' AND a.attnum > 0
+    AND col_description(a.attrelid, a.attnum) IS NULL $$, 'every column of every view has a comment');
 SELECT is_empty($$ SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'app'::regnamespace
     AND proname LIKE 'projector\_%' AND obj_description(oid, 'pg_proc') IS NULL $$, 'every function has a comment');
 

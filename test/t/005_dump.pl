@@ -44,8 +44,8 @@ $node->safe_psql('postgres', q{
 	SELECT projector_append('glo bex', 'a', 'Added', '7');
 	SELECT projector_drain(max_events => 2);
 	SELECT projector_start_run('inline', tenant_id => 'acme');
-	SELECT projector_cancel_run(projector_start_run('async', 'catch_up', 'émile'));
-	SELECT projector_start_run('async', 'catch_up', 'acme', 20);
+	SELECT projector_cancel_run(projector_start_run('async', 'émile', 'catch_up'));
+	SELECT projector_start_run('async', 'acme', 'catch_up', 20);
 });
 
 my @tables = qw(events projections projection_offsets projection_cursors apply_outbox projection_failures projection_runs);
@@ -223,7 +223,7 @@ SELECT projector_append(t, 'item-' || a, 'E', CASE WHEN (t, a, n) = ('acme', 6, 
 FROM unnest('{acme,beta}'::text[]) t, generate_series(1, 9) a, generate_series(1, 3) n;
 EOS
 comes_true('postgres', 'count(*) = 0 FROM differences');
-sql('postgres', q{SELECT projector_start_run('folded', tenant_id => 'beta'), projector_start_run('handled', 'catch_up', 'beta')});
+sql('postgres', q{SELECT projector_start_run('folded', tenant_id => 'beta'), projector_start_run('handled', 'beta', 'catch_up')});
 comes_true('postgres', "count(*) = 2 FROM projector.runs WHERE state = 'completed'");
 sql('postgres', q{INSERT INTO poison VALUES ('item-22'), ('item-44'); UPDATE folded SET n = 100 WHERE tenant_id = 'acme' AND id = 'item-8';
 	SELECT projector_append('beta', 'item-4', 'E', '{}') FROM generate_series(1, 2)});

@@ -173,7 +173,7 @@ my $pid = worker_at_gate();
 is(sql('SELECT backend_type, application_name, state, query, wait_event_type FROM workers'),
 	'projector worker|projector worker|active|projection "patient", tenant "t"|Lock',
 	'pg_stat_activity shows what a worker is doing');
-is(sql(q{SELECT pending, held, processing, failed, dead FROM projector_outbox_stats('patient', 't')}), '0|0|10|0|0',
+is(sql(q{SELECT count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE status = 'held'), count(*) FILTER (WHERE status = 'processing'), count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status = 'dead') FROM projector.outbox WHERE projection_name = 'patient' AND tenant_id = 't'}), '0|0|10|0|0',
 	'items of a batch that runs are shown as such');
 is(sql(q{SELECT count(*) = 10 FROM projector.apply_outbox}), 't', 'and all are still there');
 
@@ -265,7 +265,7 @@ is(sql(q{SELECT aggregate_id, attempt_count, error_code FROM projector.outbox JO
 		USING (projection_name, tenant_id, aggregate_id, sequence_number) ORDER BY 1}),
 	"deep|8|54001\nfull|32|53200\nplain|8|P0001", 'at once, or late if it may have passed by itself');
 is(sql(q{SELECT count(DISTINCT id) FROM difference}), '3', 'each fails alone');
-sql(q{DELETE FROM trouble; SELECT count(*) FROM projector_requeue_dead()});
+sql(q{DELETE FROM trouble; SELECT count(*) FROM projector_requeue()});
 is_exact('mended');
 
 # Handlers that do not return.
@@ -350,10 +350,10 @@ EOB
 append_to_file("$dir/check.sql", <<'EOB');
 SELECT 1 / (c.applied + c.waiting = c.events AND c.waiting = c.items)::int FROM (
     SELECT coalesce(sum(applied_count), 0) AS applied,
-           coalesce(sum(pending + held + processing + failed + dead), 0) AS waiting,
+           coalesce(sum(pending + held + failed + dead), 0) AS waiting,
            (SELECT count(*) FROM projector.events WHERE tenant_id LIKE 'load%') AS events,
            (SELECT count(*) FROM projector.apply_outbox WHERE tenant_id LIKE 'load%') AS items
-    FROM projector_outbox_stats('patient') WHERE tenant_id LIKE 'load%') c;
+    FROM projector.status_by_tenant WHERE projection_name = 'patient' AND tenant_id LIKE 'load%') c;
 EOB
 my @pgbench = ('pgbench', '-n', '-h', $node->host, '-p', $node->port);
 my ($check_out, $check_err, $out, $err) = ('', '', '', '');
@@ -364,7 +364,7 @@ $check->finish;
 is($check_err, '', 'load: counts agree in every snapshot');
 is_exact('load');
 is(sql(q{SELECT count(*) FROM projector.events WHERE tenant_id LIKE 'load%'}), '1800', 'load: all events are there');
-is(sql(q{SELECT sum(applied_count) FROM projector_outbox_stats() WHERE tenant_id LIKE 'load%'}), '1800', 'and counted');
+is(sql(q{SELECT sum(applied_count) FROM projector.status_by_tenant WHERE tenant_id LIKE 'load%'}), '1800', 'and counted');
 
 # ---- in the end ----
 

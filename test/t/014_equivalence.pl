@@ -117,7 +117,7 @@ BEGIN
         what := 'an open failure';
     ELSIF what IS NULL AND m.kind IN ('fold', 'columns', 'lanes') THEN
         SELECT string_agg(format('digest %s of %s should be %s', d.digest, t, projector_digest(m.name, t)), '; ') INTO what
-        FROM unnest('{t0,t1}'::text[]) t LEFT JOIN projector.digests d ON d.projection_name = m.name AND d.tenant_id = t
+        FROM unnest('{t0,t1}'::text[]) t LEFT JOIN projector.status_by_tenant d ON d.projection_name = m.name AND d.tenant_id = t
         WHERE coalesce(d.digest, repeat('0', 32)) <> projector_digest(m.name, t);
     END IF;
     IF what IS NOT NULL THEN
@@ -256,7 +256,7 @@ BEGIN
             SELECT min(log_seq) - 1 INTO upto FROM projector.events;
             IF random() < 0.2 THEN
                 upto := upto + 1 + (random() * 30)::int;
-                PERFORM projector_start_run(m.name, 'catch_up', until_log_seq => upto);
+                PERFORM projector_start_run(m.name, mode => 'catch_up', until_log_seq => upto);
                 CALL let_run(s.run);
             END IF;
             WHILE upto < (SELECT max(log_seq) FROM projector.events) LOOP

@@ -266,7 +266,7 @@ sub start_run
 {
 	my ($name, $tenant, $mode) = @_;
 	$mode //= 'rebuild';
-	return sql("SELECT projector_start_run('$name', '$mode', '$tenant')");
+	return sql("SELECT projector_start_run('$name', '$tenant', '$mode')");
 }
 
 # A run's row, by columns.
@@ -407,7 +407,7 @@ DECLARE
 BEGIN
     FOR m IN SELECT name FROM made ORDER BY random() LIMIT n LOOP
         BEGIN
-            PERFORM projector_start_run(m, CASE WHEN random() < 0.7 THEN 'rebuild' ELSE 'catch_up' END, tenant);
+            PERFORM projector_start_run(m, tenant, CASE WHEN random() < 0.7 THEN 'rebuild' ELSE 'catch_up' END);
             UPDATE tally SET started = started + 1;
         EXCEPTION WHEN object_in_use OR undefined_object THEN
             NULL;    -- it has a run, or no event yet
@@ -521,9 +521,9 @@ stand_still('the server is restarted between two batches');
 
 # Nobody works on them now, and yet they are active.
 foreach my $call (
-	"projector_start_run('%s', tenant_id => 'c')", "projector_start_run('%s', 'catch_up', 'c')", "projector_start_run('%s')",
+	"projector_start_run('%s', tenant_id => 'c')", "projector_start_run('%s', 'c', 'catch_up')", "projector_start_run('%s')",
 	"projector_rebuild('%s', 'c')", "projector_rebuild('%s')", "projector_reset('%s', 'c', force => true)", "projector_reset('%s', force => true)",
-	"projector_catch_up('%s', 'c')", "projector_catch_up('%s')", "projector_clear('%s', 'c')", "projector_retry('%s', 'c', 'a00', 1)")
+	"projector_catch_up('%s', 'c')", "projector_catch_up('%s')", "projector_retry('%s', 'c', 'a00', 1)")
 {
 	my %error = map { $_ => error_of('SELECT ' . sprintf($call, $_)) } keys %run;
 
@@ -550,12 +550,13 @@ sql("SELECT projector_resume('journal'), projector_resume('handler', 'c')");
 is(sql('SELECT count(run_id) FROM projector.projection_cursors'), '4', 'to resume ends no run');
 
 # A person looks on.
-is(sql(q{SELECT projection_name, tenant_id, mode, state, processed_events, total_events >= processed_events, percent > 0 AND percent <= 100,
-			events_per_second > 0, time_left >= '0', last_log_seq > 0, started_at < now() FROM projector.progress WHERE tenant_id = 'c' ORDER BY 1}),
+is(sql(q{SELECT p.projection_name, p.tenant_id, p.mode, p.state, r.processed_events, r.total_events >= r.processed_events, percent > 0 AND percent <= 100,
+			per_second > 0, time_left >= '0', last_log_seq > 0, started_at < now()
+			FROM projector.progress p JOIN projector.runs r ON r.id = p.run_id WHERE p.tenant_id = 'c' ORDER BY 1}),
 	join("\n", map { "$_->[0]|c|rebuild|running|$_->[1]|t|t|t|t|t|t" } [ 'columns', 350 ], [ 'handler', 350 ], [ 'journal', 300 ], [ 'lanes', 300 ]),
 	'progress is shown');
-is(sql(q{SELECT run_id, projection_name, tenant_id, mode, state, processed_events FROM projector.progress WHERE tenant_id = 'd'}),
-	"$other|columns|d|rebuild|queued|0", 'also of those that wait');
+is(sql(q{SELECT run_id, projection_name, tenant_id, mode, state, percent FROM projector.progress WHERE tenant_id = 'd'}),
+	"$other|columns|d|rebuild|queued|", 'also of those that wait');
 
 # And on they go.
 set('projector.enabled = on');
@@ -733,7 +734,7 @@ foreach my $name (qw(handler statement fold columns))
 	is(sql("SELECT aggregate_id, sequence_number, error_code FROM projector.failures WHERE projection_name = '$name' AND resolved_at IS NULL"), 'a12|13|P0001', 'with a failure');
 	is(sql("SELECT last_sequence_number, error_count FROM projector.offsets WHERE (projection_name, aggregate_id) = ('$name', 'a12')"), '12|1', 'and its offset');
 }
-sql('DELETE FROM broken; SELECT count(*) FROM projector_requeue_dead()');
+sql('DELETE FROM broken; SELECT count(*) FROM projector_requeue()');
 is_exact('held and requeued');
 
 # Skipped: for good.
@@ -768,7 +769,7 @@ foreach my $name (qw(handler fold))
 	run_is($run, 'processed_events, error_code', '300|57014', 'which ends the run');
 }
 sql(q{DELETE FROM broken; SELECT projector_alter(name, '{"options": {"timeout": "10 min"}}') FROM made});
-sql(q{SELECT count(*) FROM projector_requeue_dead()});
+sql(q{SELECT count(*) FROM projector_requeue()});
 is_exact('no longer slow');
 
 # The log was tampered with.
@@ -913,15 +914,15 @@ foreach my $mode (qw(off paused))
 }
 
 # Up to a position, and then to the end.
-is(sql(qq{SELECT count(*) FROM made, projector_start_run(name, 'catch_up', 'c', 120)}), '12', 'a run for each');
+is(sql(qq{SELECT count(*) FROM made, projector_start_run(name, 'c', 'catch_up', 120)}), '12', 'a run for each');
 wait_until('NOT EXISTS (TABLE active)');
 is(sql('SELECT state, mode, since_log_seq, until_log_seq, processed_events, last_log_seq, count(*) FROM projector.runs GROUP BY 1, 2, 3, 4, 5, 6'),
 	'completed|catch_up|0|120|120|120|12', 'all have completed');
 sql('INSERT INTO horizon VALUES (120)');
 is_exact('caught up to a position');
-sql("UPDATE horizon SET log_seq = 121; SELECT projector_start_run(name, 'catch_up', 'c', 121) FROM made");
+sql("UPDATE horizon SET log_seq = 121; SELECT projector_start_run(name, 'c', 'catch_up', 121) FROM made");
 is_exact('by one event');
-sql("SELECT projector_start_run(name, 'catch_up', 'c', 100) FROM made");
+sql("SELECT projector_start_run(name, 'c', 'catch_up', 100) FROM made");
 is_exact('to where they are already');
 is(sql('SELECT count(*), sum(processed_events) FROM projector.runs WHERE until_log_seq = 100'), '12|0', 'which is nothing to do');
 
@@ -929,14 +930,14 @@ is(sql('SELECT count(*), sum(processed_events) FROM projector.runs WHERE until_l
 my $open = $node->background_psql($db);
 $open->query_safe('BEGIN;' . append('c', 'a03'));
 sql(append('c', 'a04'));
-sql("UPDATE horizon SET log_seq = $last; SELECT projector_start_run(name, 'catch_up', 'c') FROM made");
+sql("UPDATE horizon SET log_seq = $last; SELECT projector_start_run(name, 'c', 'catch_up') FROM made");
 wait_until('NOT EXISTS (TABLE active)');
 is(sql("SELECT coalesce(string_agg(name, ' '), '') FROM made WHERE (mode = 'off' OR kind IN ('lanes', 'journal')) AND differences(name) > 0"), '', 'caught up to what is settled');
 sql('DELETE FROM horizon');
 is(sql("SELECT coalesce(string_agg(name, ' '), '') FROM made WHERE NOT (mode = 'off' OR kind IN ('lanes', 'journal')) AND differences(name) > 0"), '', 'and with what was queued');
 $open->query_safe('COMMIT');
 $open->quit;
-sql("SELECT projector_start_run(name, 'catch_up', 'c', $last + 1000) FROM made");
+sql("SELECT projector_start_run(name, 'c', 'catch_up', $last + 1000) FROM made");
 is_exact('caught up behind the end of the log');
 is(sql("SELECT mode, paused, count(*) FROM projector.projections GROUP BY 1, 2 ORDER BY 1"), "async|t|6\noff|f|6", 'modes and pauses stay');
 is(sql('SELECT count(*) FROM made m, LATERAL (SELECT count(*) FROM projector.events) e (n) WHERE
@@ -997,7 +998,7 @@ sql("INSERT INTO broken VALUES ('raise')");
 ends(start_run('held', 'e', 'catch_up'), 'completed', 'a failing event does not end a catch-up');
 is(sql("SELECT differences('held', 'e')"), '1', 'it holds its aggregate');
 is(sql("SELECT status, count(*) FROM projector.outbox WHERE projection_name = 'held' GROUP BY 1 ORDER BY 1"), "dead|1\nheld|12", 'the rest of which waits');
-sql("DELETE FROM broken; SELECT projector_start_run('held', 'rebuild')");
+sql("DELETE FROM broken; SELECT projector_start_run('held', mode => 'rebuild')");
 is_exact('rebuilt');
 
 my $log = slurp_file($node->logfile);

@@ -67,17 +67,17 @@ my $wait = q{projector_wait('inventory.stock', 'acme', 'item-1', };
 is(sql("SELECT $wait 1, '60 s')"), 'applied', 'the projection works');
 
 my $first = 'Operations: what to do at 3 a.m.';
-is(page($first), '', 'nothing to tell');
-unshift @{ $page{$first} }, "SELECT * FROM projector.alerts;\nSELECT * FROM projector_blockers();\n";
+like(page($first), qr/^inventory.stock\|async\|ok\|0\|0\|\|0\|$/, 'nothing to tell');
+unshift @{ $page{$first} }, "SELECT * FROM projector.status;\nSELECT * FROM projector.problems;\n";
 
 # ---- dead items ----
 
 sql(q{INSERT INTO bad VALUES (7), (13); SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 7}'), projector_append('acme', 'item-2', 'Received', '{"qty": 13}')});
 comes_true("count(*) = 2 FROM projector.outbox WHERE status = 'dead'", 'two events are dead');
 is(scalar(() = slurp_file($node->logfile) =~ /WARNING:  projection "inventory.stock": event \d+ of .*: dead$/mg), 1, 'people are told once, not once per event');
-like(page($first), qr/inventory.stock\|acme\|dead\|2\|.*bad quantity 7.*\n.*\|dead\|event 1 of aggregate item-2|bad quantity/s, 'that is told at once');
+like(page($first), qr/^inventory.stock\|async\|blocked\|1\|.*\|2\|event 2 of.*\ncritical\|dead\|inventory.stock\|acme\|.*\|2\|event \d of item-\d is dead: bad quantity/s, 'that is told at once');
 like(page('Dead items grow'), qr/item-1\|2.*item-2\|1.*P0001\|bad quantity/s, 'and what they are');
-like(page('The lag rises'), qr/inventory.stock\|acme\|async\|live\|\|2\|.*\|2\|bad quantity.*\|dead\|/s, 'it is a lag, too');
+like(page('The lag rises'), qr/inventory.stock\|acme\|async\|blocked\|event \d of .*\|2\|.*\|2\|bad quantity.*\|dead\|/s, 'it is a lag, too');
 like(page('The lag rises'), qr/^\s*t$/, 'more workers can be had');
 comes_true("count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'projector worker'", 'and come');
 like($node->safe_psql('postgres', "SELECT $wait 2, '0')"), qr/blocked/, 'who waits is told');
@@ -86,15 +86,15 @@ like(page('Dead items grow'), qr/inventory.stock\|acme\|item-1\|2.*applied/s, 'w
 comes_true("count(*) = 1 FROM projector.outbox WHERE status = 'dead'", 'the other is dead again');
 is(page('Dead items grow'), 't', 'and is passed over');
 comes_true("NOT EXISTS (SELECT FROM projector.outbox)", 'nothing is left');
-is(sql('SELECT count(*) FROM projector.alerts'), '0', 'nothing to tell');
+is(sql('SELECT count(*) FROM projector.problems'), '0', 'nothing to tell');
 
 # ---- a wait that times out ----
 
 sql(q{SELECT projector_pause('inventory.stock', 'acme', 'a test')});
 sql(q{SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 1}')});
 is(sql("SELECT $wait 3)"), 'paused', 'who waits is told of a pause');
-like(sql('SELECT blocker, detail, remedy FROM projector_blockers()'), qr/^paused\|by .*: a test\|SELECT projector_resume/, 'and so is who asks');
-like(page('Wait times out'), qr/^applied\n1\|.*paused by .*: a test\n.*pending/s, 'the lag and the event are shown');
+like(sql('SELECT problem, detail, remedy FROM projector.problems'), qr/^paused\|by .*: a test\|SELECT projector_resume/, 'and so is who asks');
+like(page('Wait times out'), qr/^applied\n1\|.*paused\|by .*: a test\n.*pending/s, 'the lag and the event are shown');
 sql(q{SELECT projector_resume('inventory.stock', 'acme')});
 is(sql("SELECT $wait 3, '60 s')"), 'applied', 'then it is applied');
 
@@ -103,12 +103,12 @@ is(sql("SELECT $wait 3, '60 s')"), 'applied', 'then it is applied');
 sql(q{SELECT projector_set_mode('inventory.stock', 'follow')});
 sql(q{BEGIN; SELECT projector_append('other', 'x', 'Received', '{"qty": 1}'); PREPARE TRANSACTION 'forgotten'});
 sql(q{SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 1}')});
-comes_true(q{EXISTS (SELECT FROM projector_blockers('inventory.stock', 'acme') WHERE blocker = 'transaction' AND detail LIKE 'prepared transaction forgotten%')},
+comes_true(q{EXISTS (SELECT FROM projector.problems WHERE problem = 'open_transaction' AND detail LIKE 'prepared transaction ''forgotten''%')},
 	'a transaction that holds back the log is named');
 sql(q{ROLLBACK PREPARED 'forgotten'});
 is(sql("SELECT $wait 4, '60 s')"), 'applied', 'without it, it goes on');
 sql(q{SELECT projector_set_mode('inventory.stock', 'async')});
-comes_true("count(*) = 0 FROM projector.status WHERE state <> 'live'", 'all is well again');
+comes_true("count(*) = 0 FROM projector.status_by_tenant WHERE cursor_state <> 'live'", 'all is well again');
 
 # ---- a digest ----
 
@@ -124,7 +124,7 @@ is(sql(q{SELECT on_hand FROM stock WHERE item_id = 'item-1'}), '14', 'the read m
 
 sql('INSERT INTO bad VALUES (7)');
 sql(q{SELECT projector_start_run('inventory.stock', tenant_id => 'acme')});
-comes_true("EXISTS (SELECT FROM projector.alerts WHERE alert = 'run_failed')", 'a run that fails is told');
+comes_true("EXISTS (SELECT FROM projector.problems WHERE problem = 'run_failed')", 'a run that fails is told');
 like(page('A run has failed'), qr/inventory.stock\|acme\|rebuild\|P0001\|bad quantity 7\|.*event 2 \(Received\) of aggregate "item-1"/s, 'with the event');
 is(sql(q{SELECT on_hand FROM stock WHERE item_id = 'item-1'}), '14', 'the read model is as it was');
 like(page('A run has failed'), qr/\d/, 'it is started again, to go on without');
@@ -142,7 +142,7 @@ like(page('The disk grows'), qr/^(?=.*^events\|)(?=.*^apply_outbox\|)/ms, 'the t
 page('The disk grows');
 sql(q{SELECT projector_worker_stop()});
 sql(q{SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 1}')});
-is(sql('SELECT blocker, remedy FROM projector_blockers()'), 'no worker|SELECT projector_worker_start(); or SELECT projector_drain()', 'no worker: that is told');
+is(sql('SELECT problem, remedy FROM projector.problems'), 'no_worker|SELECT projector_worker_start()', 'no worker: that is told');
 like(page('A worker is absent'), qr/projector launcher/s, 'who is there, and the settings');
 like(page('A worker is absent'), qr/^[12]\n\d+$/, 'one comes, or it is done here');
 is(sql("SELECT $wait 5, '60 s')"), 'applied', 'the event is applied');
@@ -152,7 +152,7 @@ is(sql("SELECT $wait 5, '60 s')"), 'applied', 'the event is applied');
 sql(q{UPDATE projector.projections SET options = options || '{"colour": "red"}' WHERE name = 'inventory.stock'});
 is(page('A projection cannot run'), 'inventory.stock|cannot run: unknown option "colour"', 'a projection that cannot run says why');
 page('A projection cannot run');
-is(sql(q{SELECT DISTINCT why FROM projector.status WHERE projection_name = 'inventory.stock'}), '', 'it can again');
+is(sql(q{SELECT DISTINCT why FROM projector.status_by_tenant WHERE projection_name = 'inventory.stock'}), '', 'it can again');
 sql(q{CREATE ROLE old_owner; CREATE ROLE new_owner; ALTER TABLE stock OWNER TO old_owner; GRANT SELECT ON bad TO old_owner, new_owner});
 sql(q{SELECT projector_alter('inventory.stock', '{"owner": "old_owner"}')});
 sql(q{SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 1}')});

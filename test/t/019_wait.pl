@@ -100,7 +100,7 @@ foreach my $case ([ q{SELECT pg_cancel_backend(pid)}, qr/canceling statement/, '
 
 # What was prepared is found when it is committed, though nobody is told.
 sql(q{SELECT projector_create('model', targets => '{model}', fold_columns => '{"n": "s.n + 1"}', mode => 'inline')});
-$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM projector.status WHERE projection_name = 'model' AND state <> 'live'});
+$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM projector.status_by_tenant WHERE projection_name = 'model' AND cursor_state <> 'live'});
 sql(q{BEGIN; SELECT projector_append('crowd', 'y', 'E', '1'); PREPARE TRANSACTION 'p'});
 is(sql(q{SELECT projector_wait('model', 'crowd', 'y', 1, '50 ms')}), 'timeout', 'what is prepared is not there');
 sql(q{COMMIT PREPARED 'p'});
@@ -116,7 +116,7 @@ is($standby->safe_psql('postgres', q{SELECT projector_wait('model', 'crowd', 'z'
 is($standby->safe_psql('postgres', q{SELECT projector_wait('model', 'crowd', 'z', 2, '50 ms')}), 'timeout', 'or not');
 my ($rc, $out, $err) = $standby->psql('postgres', q{SELECT projector_wait_log('model', 'crowd', 1)});
 like($err, qr/cannot be used on a standby/, 'but not which transactions are open');
-is($standby->safe_psql('postgres', q{SELECT count(*) > 0 FROM projector.status}), 't', 'the status can be read there');
+is($standby->safe_psql('postgres', q{SELECT count(*) > 0 FROM projector.status_by_tenant}), 't', 'the status can be read there');
 $standby->stop;
 $node->stop;
 done_testing();

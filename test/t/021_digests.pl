@@ -74,5 +74,5 @@ like($out, qr/number of failed transactions: 0/, 'all appends succeed') or diag(
 sql(q{SELECT count(projector_append('t' || t, 'a1', 'Made', '{}')) FROM generate_series(1, 3) t});
 ok($node->poll_query_until('postgres', $settled), 'all digests are right in the end')
 	or diag(sql('SELECT * FROM projector_check_digests()'));
-is(sql(q{SELECT count(*) FROM projector.digests d WHERE digest <> projector_digest(projection_name, tenant_id)}), '0', 'and the view says so, too');
+is(sql(q{SELECT count(*) FROM projector.status_by_tenant d WHERE digest <> projector_digest(projection_name, tenant_id)}), '0', 'and the view says so, too');
 done_testing();

@@ -61,7 +61,7 @@ comes_true("(SELECT n FROM pile) = 2", 'and goes on');
 
 sql('DROP FUNCTION note');
 my $stopped = qr/projection "notes" has stopped: function public.note/;
-comes_true(q{EXISTS (SELECT FROM projector.status WHERE projection_name = 'notes' AND why LIKE 'cannot run%')}, 'status says that it cannot run');
+comes_true(q{EXISTS (SELECT FROM projector.status_by_tenant WHERE projection_name = 'notes' AND why LIKE 'cannot run%')}, 'status says that it cannot run');
 sql(q{SELECT projector_append('acme', 'a', 'E', '{}') FROM generate_series(1, 20)});
 comes_true("(SELECT n FROM pile) = 22", 'the others are applied meanwhile');
 ok(comes_in_log($stopped, 1), 'so does the log');
@@ -81,7 +81,7 @@ sql(q{CREATE FUNCTION note(e projector.event) RETURNS void LANGUAGE sql AS 'INSE
 # ---- a run waits for the function too ----
 
 sql(q{SELECT projector_pause('notes'); SELECT projector_start_run('notes'); DROP FUNCTION note});
-comes_true(q{EXISTS (SELECT FROM projector.status WHERE why LIKE 'cannot run%' OR paused_by IS NOT NULL)}, 'a run finds no function');
+comes_true(q{EXISTS (SELECT FROM projector.status_by_tenant WHERE why LIKE 'cannot run%' OR paused_by IS NOT NULL)}, 'a run finds no function');
 sql(q{CREATE FUNCTION note(e projector.event) RETURNS void LANGUAGE sql AS 'INSERT INTO notes VALUES (e.tenant_id, e.aggregate_id)'});
 sql(q{SELECT projector_resume('notes')});
 comes_true(q{NOT EXISTS (SELECT FROM projector.progress)}, 'it ends when there is one');
@@ -120,9 +120,9 @@ like($err, qr/WARNING:  projection "stock" cannot run: role anna does not exist/
 like($err, qr/NOTICE:  projection "notes" is adopted: owner \S+, targets none/, 'the role it found is said');
 like($err, qr/WARNING:  projection "notes" cannot run: target table public.notes does not exist/, 'and the table it did not find');
 sql(q{SELECT projector_append('acme', 'a', 'E', '{}')}, 'copy');
-is(sql(q{SELECT count(*) FROM projector.status WHERE why LIKE 'cannot run%'}, 'copy'), '2', 'neither runs');
+is(sql(q{SELECT count(*) FROM projector.status_by_tenant WHERE why LIKE 'cannot run%'}, 'copy'), '2', 'neither runs');
 sql('CREATE ROLE anna; ALTER TABLE pile OWNER TO anna', 'copy');
-is(sql(q{SELECT count(*) FROM projector.status WHERE why LIKE 'cannot run%'}, 'copy'), '2', 'not even if there is a role of that name');
+is(sql(q{SELECT count(*) FROM projector.status_by_tenant WHERE why LIKE 'cannot run%'}, 'copy'), '2', 'not even if there is a role of that name');
 $node->psql('copy', 'SELECT projector_adopt()', stdout => \$out, stderr => \$err);
 like($err, qr/NOTICE:  projection "stock" is adopted: owner anna, targets public.pile/, 'until that is adopted too');
 comes_true("(SELECT n FROM pile) = 23", 'then it runs', 'copy');

@@ -62,8 +62,8 @@ EOS
 ok($node->poll_query_until('postgres', q{SELECT count(*) = 3 FROM pg_stat_activity
     WHERE backend_type = 'projector worker' AND wait_event = 'PgSleep'}), 'all workers are busy');
 $node->safe_psql('turn8', $append);
-ok($node->poll_query_until('turn8', q{SELECT count(*) = 1 FROM projector_blockers()
-    WHERE blocker = 'no worker' AND since IS NOT NULL AND detail LIKE 'all background worker slots are in use%'}),
+ok($node->poll_query_until('turn8', q{SELECT count(*) = 1 FROM projector.problems
+    WHERE problem = 'no_worker' AND since IS NOT NULL AND detail LIKE 'all background worker slots are in use%'}),
 	'what is starved is shown');
 $node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid), pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE backend_type = 'projector worker'});

@@ -65,7 +65,7 @@ comes_true('SELECT count(*) = 1 FROM notes', 'an event is applied');
 foreach my $function (qw(clear_notes clear_deaf))
 {
 	sql(qq{SELECT projector_alter('notes', '{"options": {"clear": "$function"}}')});
-	my $run = sql(q{SELECT projector_start_run('notes', 'rebuild', 'acme')});
+	my $run = sql(q{SELECT projector_start_run('notes', 'acme', 'rebuild')});
 	comes_true("SELECT state = 'failed' FROM projector.projection_runs WHERE id = $run",
 		"a rebuild whose $function takes too long has failed");
 	like(sql("SELECT error_message FROM projector.projection_runs WHERE id = $run"), qr/option "timeout"/,
