@@ -1,7 +1,8 @@
 # Builds, installs and tests the projector extension (PGXS).
 #
 #   make, make install, make installcheck   the usual PGXS targets
-#   make demo                               a guided tour on a throwaway server
+#   make demo                               a story on a throwaway server
+#                                           (PAUSE=1: Enter between chapters)
 #   make test                               every test suite on a throwaway server
 #   make bench                              every benchmark on a throwaway server
 #                                           (bench/compare REVISION: what a change costs)

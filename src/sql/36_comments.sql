@@ -131,7 +131,7 @@ COMMENT ON COLUMN projector.outbox.tenant_id IS
 COMMENT ON COLUMN projector.outbox.aggregate_id IS
     'the aggregate';
 COMMENT ON COLUMN projector.outbox.sequence_number IS
-    'the events number in its aggregate';
+    'the event''s number in its aggregate';
 COMMENT ON COLUMN projector.outbox.log_seq IS
     'its position in the log';
 COMMENT ON COLUMN projector.outbox.event_type IS
@@ -175,13 +175,13 @@ COMMENT ON COLUMN projector.failures.projection_name IS
 COMMENT ON COLUMN projector.failures.id IS
     'the failure, for projector_note';
 COMMENT ON COLUMN projector.failures.projection_id IS
-    'the projections number';
+    'the projection''s number';
 COMMENT ON COLUMN projector.failures.tenant_id IS
     'the tenant';
 COMMENT ON COLUMN projector.failures.aggregate_id IS
     'the aggregate';
 COMMENT ON COLUMN projector.failures.sequence_number IS
-    'the events number in its aggregate';
+    'the event''s number in its aggregate';
 COMMENT ON COLUMN projector.failures.log_seq IS
     'its position in the log';
 COMMENT ON COLUMN projector.failures.event_id IS
@@ -191,7 +191,7 @@ COMMENT ON COLUMN projector.failures.event_type IS
 COMMENT ON COLUMN projector.failures.error_code IS
     'the SQLSTATE';
 COMMENT ON COLUMN projector.failures.error_message IS
-    'the errors message';
+    'the error''s message';
 COMMENT ON COLUMN projector.failures.error_detail IS
     'its detail';
 COMMENT ON COLUMN projector.failures.error_hint IS
@@ -201,7 +201,7 @@ COMMENT ON COLUMN projector.failures.error_context IS
 COMMENT ON COLUMN projector.failures.retry_count IS
     'how often it failed again';
 COMMENT ON COLUMN projector.failures.recoverable IS
-    'it may go away by itself: counted four times as leniently';
+    'it may go away by itself: four times as many attempts are made';
 COMMENT ON COLUMN projector.failures.metadata IS
     'remarks of operators, and why it was skipped';
 COMMENT ON COLUMN projector.failures.first_failed_at IS
