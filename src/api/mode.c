@@ -179,7 +179,7 @@ projector_set_mode(PG_FUNCTION_ARGS)
 {
 	Datum		tenant = pj_optional_text(fcinfo, 2, "tenant_id");
 	const char *mode = PG_ARGISNULL(1) ? NULL :
-		text_to_cstring(PG_GETARG_TEXT_PP(1));
+	text_to_cstring(PG_GETARG_TEXT_PP(1));
 	PjProjection *projection;
 	PjContext	saved;
 

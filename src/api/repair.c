@@ -70,7 +70,7 @@ load_event(const PjQueuedEvent *item)
 {
 	const PjProjection *projection = item->pair.projection;
 	PjRange		range = {.aggregate = item->aggregate,
-		.after = item->sequence - 1,.upto = item->sequence,.max = 1};
+	.after = item->sequence - 1,.upto = item->sequence,.max = 1};
 	PjEvent    *event;
 
 	if (pj_source_load(item->pair.tenant, &range, 1, 0, &event) == 0)
@@ -285,7 +285,7 @@ static PjProjection *
 requeue_found(int32 id, const PjEvent *event, const PjItemFilter *filter)
 {
 	PjQueuedEvent item = {.pair = {.tenant = pj_event_tenant(event)},
-		.aggregate = pj_event_aggregate(event),
+	.aggregate = pj_event_aggregate(event),
 	.sequence = pj_event_sequence(event)};
 	PjProjection *projection = pj_projection_by_id(id);
 	PjClaim		claim;

@@ -45,7 +45,7 @@ projector_problem(PG_FUNCTION_ARGS)
 {
 	PjProjection *projection = pj_projection_by_id(PG_GETARG_INT32(0));
 	const char *problem = projection && !projection->dormant ?
-		pj_projection_problem(projection) : NULL;
+	pj_projection_problem(projection) : NULL;
 
 	if (problem == NULL)
 		PG_RETURN_NULL();

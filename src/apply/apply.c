@@ -85,7 +85,7 @@ note_failed(PjBatch *batch, int i, ErrorData *error)
 {
 	PjSlice    *slice = &batch->slices[batch->slice_of[i]];
 	bool		counted = batch->request->counted &&
-		pj_event_log_seq(batch->events[i]) == batch->request->retry;
+	pj_event_log_seq(batch->events[i]) == batch->request->retry;
 	PjOutcome	outcome;
 
 	pj_batch_enter(batch);

@@ -44,7 +44,7 @@ typedef enum PjVerdict
 {
 	PJ_WOULD_PASS,
 	PJ_WOULD_FAIL,
-	PJ_UNTESTED			/* behind one that failed, or too far ahead */
+	PJ_UNTESTED					/* behind one that failed, or too far ahead */
 } PjVerdict;
 
 /* What to apply, and how. */

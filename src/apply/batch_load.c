@@ -104,7 +104,7 @@ load_events(PjBatch *batch)
 	const PjApplyRequest *request = batch->request;
 	PjEvent    *events = request->given;
 	int			n = batch->loaded ? load_ranges(batch, &events) :
-		request->ngiven;
+	request->ngiven;
 
 	batch->events = palloc(sizeof(PjEvent *) * Max(n, 1));
 	batch->stale = palloc(sizeof(int64) * Max(n, 1));

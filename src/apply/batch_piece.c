@@ -33,7 +33,7 @@ check_event(PjBatch *batch, int i)
 	const PjOffset *offset = &batch->offsets[batch->offset_of[i]];
 	PjEvent    *event = batch->events[i];
 	PjEvent    *before = batch->before[i] >= slice->applied_end ?
-		batch->events[batch->before[i]] : NULL;
+	batch->events[batch->before[i]] : NULL;
 	int64		previous = before ? pj_event_sequence(before) : offset->last;
 
 	if (pj_event_sequence(event) != previous + 1 &&

@@ -25,7 +25,8 @@
 #include "base/fetch.h"
 
 static PjTable *tables = NULL;
-static Oid	looking_up = InvalidOid;	/* a table whose index is not known yet */
+static Oid	looking_up = InvalidOid;	/* a table whose index is not known
+										 * yet */
 
 /* Relation cache callback: forget the oid of a table that may be gone. */
 static void

@@ -123,8 +123,8 @@ pj_shadow(PjPair *pair, int limit, int64 upto, bool announce, bool *busy)
 
 	Assert(pj_driver_is_locked(pair->projection->id, pair->tenant));
 	attempt.nclaims = pj_outbox_claim_pending(pair->projection->id,
-											 pair->tenant, limit, upto,
-											 &attempt.claims);
+											  pair->tenant, limit, upto,
+											  &attempt.claims);
 	if (attempt.nclaims == 0)
 		return false;
 	attempt.results = palloc(sizeof(int) * attempt.nclaims);

@@ -114,7 +114,7 @@ check_not_shared(const PjDefinition *definition, const PjOptions *options,
 	for (int i = 0; i < n; i++)
 	{
 		bool		fold = is_fold(definition) ||
-			pj_is_fold(projections[i].kind);
+		pj_is_fold(projections[i].kind);
 
 		if (strcmp(projections[i].name, definition->name) == 0 ||
 			!pj_target_is(&projections[i], relid) ||

@@ -141,9 +141,9 @@ refuse_more_than_row(const Scope *scope, Node *expr)
 {
 	const ParseState *pstate = scope->pstate;
 	const char *what = pstate->p_hasSubLinks ? "a subquery" :
-		pstate->p_hasAggs ? "an aggregate" :
-		pstate->p_hasWindowFuncs ? "a window function" :
-		expression_returns_set(expr) ? "a function that returns a set" : NULL;
+	pstate->p_hasAggs ? "an aggregate" :
+	pstate->p_hasWindowFuncs ? "a window function" :
+	expression_returns_set(expr) ? "a function that returns a set" : NULL;
 
 	if (what)
 		ereport(ERROR,
@@ -326,10 +326,10 @@ pj_fold_check_not_null(const PjFoldCode *code, Relation target, bool by_log)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(desc, i);
 		bool		is_set = !attribute->attnotnull ||
-			attribute->attisdropped || attribute->atthasdef ||
-			attribute->attidentity || attribute->attgenerated ||
-			is_runtime_column(NameStr(attribute->attname),
-							  pj_target_key(target), by_log);
+		attribute->attisdropped || attribute->atthasdef ||
+		attribute->attidentity || attribute->attgenerated ||
+		is_runtime_column(NameStr(attribute->attname),
+						  pj_target_key(target), by_log);
 
 		for (int c = 0; c < code->ncolumns && !is_set; c++)
 			is_set = code->attnos[c] == i + 1;

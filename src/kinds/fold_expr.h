@@ -28,7 +28,7 @@ typedef struct PjFoldCode
 
 extern PjFoldCode *pj_fold_compile(Relation target, Jsonb *fold_columns,
 								   const char *key,
-								  const char **ignored);
+								   const char **ignored);
 extern void pj_fold_check_not_null(const PjFoldCode *code, Relation target,
 								   bool by_log);
 extern void pj_fold_set_event(PjFoldCode *code, const PjEvent *event);

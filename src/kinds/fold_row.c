@@ -192,11 +192,11 @@ pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n)
 		ScanKeyData keys[2];
 
 		pj_fold_key(target->index, target->columns.tenant, target->tenant,
-				 &keys[target->index->rd_index->indkey.values[0] !=
-					   target->columns.tenant]);
+					&keys[target->index->rd_index->indkey.values[0] !=
+						  target->columns.tenant]);
 		pj_fold_key(target->index, target->columns.key, rows[i].key,
-				 &keys[target->index->rd_index->indkey.values[0] !=
-					   target->columns.key]);
+					&keys[target->index->rd_index->indkey.values[0] !=
+						  target->columns.key]);
 		for (;;)
 		{
 			rows[i].loaded = true;

@@ -44,7 +44,7 @@ typedef struct PjWork
 	const char *tenant;
 	Oid			table;			/* has a fold's rows instead of its target, if
 								 * valid */
-	PjEvent *const *events;
+	PjEvent    *const *events;
 	int			lo;				/* the first */
 	int			hi;				/* behind the last */
 	volatile int at;			/* the one being applied, or PJ_UNKNOWN */
@@ -87,8 +87,8 @@ typedef struct PjKind
 	void		(*sweep) (void);
 
 	/*
-	 * Apply events in order, except those that are skipped; on error
-	 * work->at is the one that failed.
+	 * Apply events in order, except those that are skipped; on error work->at
+	 * is the one that failed.
 	 */
 	void		(*apply) (PjWork *work);
 } PjKind;

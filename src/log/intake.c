@@ -134,8 +134,8 @@ bool
 pj_intake_end(void)
 {
 	bool		restored = statement.transaction == MyProc->lxid &&
-		statement.open && !statement.nested && statement.restored &&
-		!statement.fresh;
+	statement.open && !statement.nested && statement.restored &&
+	!statement.fresh;
 
 	statement.open = statement.nested;
 	return restored;

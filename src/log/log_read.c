@@ -381,8 +381,8 @@ int64
 pj_source_estimate(Datum tenant, int64 after, int64 upto, Datum event_types)
 {
 	static const char sql[] = "SELECT FROM projector.events"
-		" WHERE tenant_id = $1 AND log_seq > $2 AND log_seq <= $3"
-		" AND ($4 IS NULL OR event_type = ANY ($4))";
+	" WHERE tenant_id = $1 AND log_seq > $2 AND log_seq <= $3"
+	" AND ($4 IS NULL OR event_type = ANY ($4))";
 	Oid			types[4] = {TEXTOID, INT8OID, INT8OID, TEXTARRAYOID};
 	Datum		values[4] = {tenant, Int64GetDatum(after), Int64GetDatum(upto),
 	event_types};

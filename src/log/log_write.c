@@ -218,7 +218,7 @@ projector_events_before_insert(PG_FUNCTION_ARGS)
 	if (!nulls[Anum_payload_hash - 1])
 	{
 		if (!pj_payload_matches(columns[Anum_payload - 1],
-						  columns[Anum_payload_hash - 1]))
+								columns[Anum_payload_hash - 1]))
 			ereport(ERROR,
 					errcode(ERRCODE_PJ_EVENT_MISMATCH),
 					errmsg("payload_hash does not match the payload"),

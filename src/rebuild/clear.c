@@ -93,8 +93,8 @@ targets_in_order(const PjProjection *projection)
 
 			foreach(other, left)
 				referred = referred ||
-					(lfirst_oid(other) != lfirst_oid(cell) &&
-					 refers_to(lfirst_oid(other), lfirst_oid(cell)));
+				(lfirst_oid(other) != lfirst_oid(cell) &&
+				 refers_to(lfirst_oid(other), lfirst_oid(cell)));
 			if (!referred)
 			{
 				next = lfirst_oid(cell);

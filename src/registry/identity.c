@@ -70,7 +70,7 @@ look_at(const PjProjection *projection, Identity *now)
 		Oid			relid = pj_target_find(projection, i);
 		char	   *current = pj_target_find_name(relid);
 		Datum		name = current ? CStringGetTextDatum(current) :
-			now->targets[i];
+		now->targets[i];
 
 		now->target_oids[i] = projection->resolved ?
 			projection->target_oids[i] : relid;

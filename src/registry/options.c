@@ -82,9 +82,9 @@ static const OptionDef option_defs[] = {
 	{"timeout", OPTION_DURATION, FIELD(timeout), 30 * 1000},
 	{"idempotent", OPTION_BOOL, FIELD(idempotent), false},
 	{"may_append", OPTION_BOOL, FIELD(may_append), false},
-	{"checkpoint", OPTION_CHOICE, FIELD(checkpoint), .choices = checkpoint_names},
-	{"on_error", OPTION_CHOICE, FIELD(on_error), .choices = pj_on_error_names},
-	{"on_rebuild_error", OPTION_CHOICE, FIELD(on_rebuild_error), .choices = on_rebuild_error_names},
+	{"checkpoint", OPTION_CHOICE, FIELD(checkpoint),.choices = checkpoint_names},
+	{"on_error", OPTION_CHOICE, FIELD(on_error),.choices = pj_on_error_names},
+	{"on_rebuild_error", OPTION_CHOICE, FIELD(on_rebuild_error),.choices = on_rebuild_error_names},
 	{"clear", OPTION_TEXT, FIELD(clear)},
 	{"digest", OPTION_BOOL, FIELD(digest), true},
 	{"digest_ignore", OPTION_NAMES, FIELD(digest_ignore)},
@@ -345,7 +345,7 @@ static void
 read_options(Jsonb *json, PjOptions *options, OptionError *first)
 {
 	static void (*const readers[]) (const OptionDef *, JsonbValue *,
-								  PjOptions *, OptionError *) = {
+									PjOptions *, OptionError *) = {
 		[OPTION_INT] = read_int,
 		[OPTION_DURATION] = read_duration,
 		[OPTION_BOOL] = read_bool,

@@ -62,7 +62,7 @@ typedef struct PjProjection
 	bool		resolved;		/* the next two are known; else names count */
 	Oid			owner_oid;
 	Oid		   *target_oids;	/* as many as targets; invalid if missing */
-	int			target_changes;	/* how often targets were changed */
+	int			target_changes; /* how often targets were changed */
 	const char *key;
 	Datum		event_types;	/* text[], or 0 for all */
 	Datum	   *types;			/* the same, taken apart */
@@ -100,6 +100,7 @@ extern PjProjection *pj_projection_find(const char *name);
 extern bool pj_projection_is_own(const PjProjection *projection);
 extern void pj_projection_check_own(const PjProjection *projection);
 extern PjProjection *pj_projection_own(const char *name, LOCKMODE mode);
+
 /* Is it a fold, written as a function or as expressions? */
 static inline bool
 pj_is_fold(PjKindId kind)

@@ -123,7 +123,7 @@ pj_target_by_name(const char *name)
 {
 	RangeVar   *rv = pj_parse_table(name);
 	Oid			schema = rv->schemaname ?
-		get_namespace_oid(rv->schemaname, true) : InvalidOid;
+	get_namespace_oid(rv->schemaname, true) : InvalidOid;
 
 	return OidIsValid(schema) ? get_relname_relid(rv->relname, schema) :
 		InvalidOid;

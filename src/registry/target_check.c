@@ -194,7 +194,7 @@ static void
 check_checkpoint(Relation rel)
 {
 	static const char why[] =
-		"Option \"checkpoint\" needs last_event_id uuid and last_event_version bigint in the first target.";
+	"Option \"checkpoint\" needs last_event_id uuid and last_event_version bigint in the first target.";
 
 	check_column(rel, "last_event_id", why);
 	check_column(rel, "last_event_version", why);
@@ -206,7 +206,7 @@ static void
 check_fold(Relation rel, bool several)
 {
 	static const char why[] =
-		"A fold's target has the columns last_event_id uuid and last_event_version bigint, which the runtime fills in.";
+	"A fold's target has the columns last_event_id uuid and last_event_version bigint, which the runtime fills in.";
 
 	if (rel->rd_rel->relkind != RELKIND_RELATION)
 		ereport(ERROR,

@@ -159,9 +159,9 @@ identity_columns(Relation rel, const PjProjection *projection)
 
 	while ((member = bms_next_member(key, member)) >= 0)
 		if (pj_options_ignore(&projection->options,
-					   get_attname(RelationGetRelid(rel),
-								   member + FirstLowInvalidHeapAttributeNumber,
-								   false)))
+							  get_attname(RelationGetRelid(rel),
+										  member + FirstLowInvalidHeapAttributeNumber,
+										  false)))
 			return NULL;
 	return bms_is_empty(key) ? NULL : key;
 }

@@ -316,7 +316,7 @@ pj_rowguard_prepare(QueryDesc *query)
 	foreach(cell, plan->resultRelations)
 	{
 		ResultRelInfo *table =
-			query->estate->es_result_relations[lfirst_int(cell) - 1];
+		query->estate->es_result_relations[lfirst_int(cell) - 1];
 		TriggerDesc *triggers = table ? table->ri_TrigDesc : NULL;
 
 		for (int i = 0; triggers && i < triggers->numtriggers; i++)

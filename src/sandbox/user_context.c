@@ -236,7 +236,7 @@ void
 pj_check_pinned(void)
 {
 	const char *name = running->pinned ?
-		pj_changed_setting(running->settings) : NULL;
+	pj_changed_setting(running->settings) : NULL;
 
 	if (name)
 		ereport(ERROR,

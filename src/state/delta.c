@@ -222,9 +222,9 @@ read_pairs(ItemPointer from, int32 projection_id, Datum tenant,
 			PointerGetDatum(DatumGetTextPCopy(pj_result(i, 2, &isnull)));
 		pair->places = DatumGetArrayTypePCopy(pj_result(i, 3, &isnull));
 		pair->first = *(ItemPointer) DatumGetPointer(pj_result(i, 4,
-														&isnull));
+															   &isnull));
 		pair->last = *(ItemPointer) DatumGetPointer(pj_result(i, 7,
-														&isnull));
+															  &isnull));
 		pair->layout = DatumGetInt64(pj_result(i, 5, &isnull));
 		pair->mixed = !isnull &&
 			pair->layout != DatumGetInt64(pj_result(i, 6, &isnull));

@@ -334,7 +334,7 @@ decide_outcome(const PjProjection *projection, const PjEvent *event,
 {
 	const PjOptions *options = &projection->options;
 	int			allowed = options->max_attempts *
-		(pj_failure_transient(error) ? PJ_TRANSIENT_FACTOR : 1);
+	(pj_failure_transient(error) ? PJ_TRANSIENT_FACTOR : 1);
 	bool		last = attempts_before + 1 >= allowed;
 
 	/* it has been suspected, and tried with caution, as often as is allowed */

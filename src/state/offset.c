@@ -341,7 +341,7 @@ pj_offsets_reset(int32 projection_id, Datum tenant, Datum aggregate)
 {
 	Datum		values[3] = {Int32GetDatum(projection_id), tenant, aggregate};
 	PjStatement *stmt = aggregate ? &reset_aggregate :
-		tenant ? &reset_tenant : &reset_all;
+	tenant ? &reset_tenant : &reset_all;
 
 	return pj_execute(stmt, values, NULL);
 }

@@ -392,7 +392,7 @@ pj_outbox_broken(const PjItemFilter *filter, int32 **ids, PjClaim **claims)
 	Datum	   *elems = palloc(sizeof(Datum) * Max(filter->nprojections, 1));
 	Datum		values[5];
 	char		nulls[] = {' ', filter->tenant ? ' ' : 'n',
-		filter->aggregate ? ' ' : 'n', filter->sequence ? ' ' : 'n', ' ', '\0'};
+	filter->aggregate ? ' ' : 'n', filter->sequence ? ' ' : 'n', ' ', '\0'};
 	int			found;
 
 	for (int i = 0; i < filter->nprojections; i++)

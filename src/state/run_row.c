@@ -325,7 +325,7 @@ pj_run_insert(const PjRun *run, const char *requested_by)
 {
 	Datum		values[5] = {Int32GetDatum(run->projection_id), run->tenant,
 		CStringGetTextDatum(run->rebuild ? "rebuild" : "catch_up"),
-		Int64GetDatum(run->until), CStringGetTextDatum(requested_by)};
+	Int64GetDatum(run->until), CStringGetTextDatum(requested_by)};
 
 	if (pj_execute(&insert, values, run->until ? NULL : "   n ") == 0)
 		return 0;
@@ -350,7 +350,7 @@ pj_run_save(const PjRun *run)
 		BoolGetDatum(run->prepared), BoolGetDatum(run->aside),
 		Int64GetDatum(run->settled), Int64GetDatum(run->until),
 		Int64GetDatum(run->processed), Int64GetDatum(run->last_log_seq),
-	run->last_aggregate, Int64GetDatum(run->last_sequence),
+		run->last_aggregate, Int64GetDatum(run->last_sequence),
 	PointerGetDatum(run->definition)};
 
 	if (run->until == 0)

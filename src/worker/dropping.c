@@ -72,7 +72,7 @@ at_subtransaction_end(SubXactEvent event, SubTransactionId mine,
 
 /* The extension's row in the catalog; false if there is none. */
 static bool
-find_extension(FormData_pg_extension *extension)
+find_extension(FormData_pg_extension * extension)
 {
 	Relation	rel = table_open(ExtensionRelationId, AccessShareLock);
 	ScanKeyData key;
@@ -100,14 +100,14 @@ is_among(const char *name, const List *names)
 
 	foreach(cell, names)
 		if (name && strcmp(strVal(lfirst(cell)), name) == 0)
-			return true;
+		return true;
 	return false;
 }
 
 /* DROP OWNED: the extension, or the schema that it was created in. */
 static bool
 may_drop_owned(const DropOwnedStmt *drop,
-			   const FormData_pg_extension *extension)
+			   const FormData_pg_extension * extension)
 {
 	List	   *roles = roleSpecsToIds(drop->roles);
 	bool		owner = false;

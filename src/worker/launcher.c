@@ -381,12 +381,12 @@ notice_utility(PlannedStmt *pstmt, const char *queryString,
 {
 	Node	   *statement = pstmt->utilityStmt;
 	bool		extension = IsA(statement, CreateExtensionStmt) &&
-		strcmp(((CreateExtensionStmt *) statement)->extname, "projector") == 0;
+	strcmp(((CreateExtensionStmt *) statement)->extname, "projector") == 0;
 	bool		dropped = IsA(statement, DropStmt) &&
-		((DropStmt *) statement)->removeType == OBJECT_EXTENSION;
+	((DropStmt *) statement)->removeType == OBJECT_EXTENSION;
 	bool		finished = IsA(statement, TransactionStmt) &&
-		(((TransactionStmt *) statement)->kind == TRANS_STMT_COMMIT_PREPARED ||
-		 ((TransactionStmt *) statement)->kind == TRANS_STMT_ROLLBACK_PREPARED);
+	(((TransactionStmt *) statement)->kind == TRANS_STMT_COMMIT_PREPARED ||
+	 ((TransactionStmt *) statement)->kind == TRANS_STMT_ROLLBACK_PREPARED);
 
 	next_process_utility(pstmt, queryString, readOnlyTree, context, params,
 						 queryEnv, dest, qc);
