@@ -32,7 +32,12 @@ sub table_rows
 }
 
 # The first cells of those that name something: `name`.
-sub names { my ($text) = @_; return sort map { $_->[0] =~ /^`([^`]+)`$/ ? $1 : () } table_rows($text); }
+sub names
+{
+	my ($text) = @_;
+	my @names = sort map { $_->[0] =~ /^`([^`]+)`$/ ? $1 : () } table_rows($text);
+	return @names;
+}
 
 sub squeeze
 {
