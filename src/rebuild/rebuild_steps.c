@@ -38,15 +38,29 @@
 #define LONG_CALL_FACTOR	20
 
 /*
- * What runs users' code for all rows of a tenant at once begins; it ends with
- * pj_deadline_end().  It may take longer than a call for one event, but not for
- * ever.
+ * What runs users' code for all rows of a tenant at once begins.  It may take
+ * longer than a call for one event, but not for ever.
  */
 void
 pj_long_call_begin(const PjProjection *projection)
 {
 	pj_deadline_begin(Min((int64) pj_kind_timeout(projection) *
 						  LONG_CALL_FACTOR, PG_INT32_MAX / 2));
+}
+
+/*
+ * It has ended: an error if it took too long.  The deadline may have been
+ * disarmed already, when the users' code returned, so that pj_deadline_end()
+ * would not notice.  Code that catches its cancellation returns, too.
+ */
+void
+pj_long_call_end(void)
+{
+	pj_deadline_disarm();
+	if (pj_deadline_passed())
+		ereport(ERROR,
+				errcode(ERRCODE_QUERY_CANCELED),
+				errmsg("%s", pj_deadline_message()));
 }
 
 /*
@@ -84,7 +98,7 @@ pj_rebuild_forget(const PjRebuild *rebuild)
 	pj_failure_rebuilt(projection, tenant, aggregate, rebuild->upto);
 	pj_long_call_begin(projection);
 	removed = pj_clear(projection, tenant, aggregate);
-	pj_deadline_end();
+	pj_long_call_end();
 	pj_offsets_delete(projection->id, tenant, aggregate);
 	return removed;
 }

@@ -26,5 +26,6 @@ typedef struct PjRebuild
 extern void pj_rebuild_note(PjRebuild *rebuild, int64 tail, int64 last);
 extern int64 pj_rebuild_forget(const PjRebuild *rebuild);
 extern void pj_long_call_begin(const PjProjection *projection);
+extern void pj_long_call_end(void);
 
 #endif							/* PJ_REBUILD_STEPS_H */

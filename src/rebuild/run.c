@@ -190,7 +190,7 @@ finish_rebuild(Job *job, const PjDestination *build)
 		pj_long_call_begin(job->projection);
 		pj_fold_merge(job->projection, build->table,
 					  TextDatumGetCString(run->tenant));
-		pj_deadline_end();
+		pj_long_call_end();
 		pj_aside_take_over(job->projection, run);
 	}
 	else
