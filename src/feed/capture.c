@@ -395,22 +395,23 @@ next_row(Tuplestorestate *rows, TupleTableSlot *slot, MemoryContext context)
 }
 
 /* The statement's new events, read chunk by chunk. */
-typedef struct Intake
+typedef struct Capture
 {
 	Tuplestorestate *rows;
 	TupleTableSlot *slot;
 	MemoryContext context;		/* of what belongs to the slot */
+	bool		more;			/* there may be more rows */
 	bool		restored;		/* the rows are those of a dump */
 	int64		gaps;			/* so many of them lack their predecessor */
-} Intake;
+} Capture;
 
 /* Check a new event, given the one before it in the chunk. */
 static void
-check_event(Intake *intake, const PjEvent *event, const PjEvent *before)
+check_event(Capture *capture, const PjEvent *event, const PjEvent *before)
 {
-	if (intake->restored)
+	if (capture->restored)
 	{
-		intake->gaps += lacks_predecessor(event);
+		capture->gaps += lacks_predecessor(event);
 		return;
 	}
 	check_sequence(event, before);
@@ -419,16 +420,19 @@ check_event(Intake *intake, const PjEvent *event, const PjEvent *before)
 
 /* Read and check the next chunk.  Returns how many events are in it. */
 static int
-read_chunk(Intake *intake, PjEvent *events)
+read_chunk(Capture *capture, PjEvent *events)
 {
 	Size		bytes = 0;
 	int			n = 0;
 
-	while (n < CHUNK_EVENTS && bytes < CHUNK_BYTES &&
-		   next_row(intake->rows, intake->slot, intake->context))
+	while (n < CHUNK_EVENTS && bytes < CHUNK_BYTES)
 	{
-		bytes += pj_source_event(intake->slot, &events[n]);
-		check_event(intake, &events[n], n > 0 ? &events[n - 1] : NULL);
+		capture->more = next_row(capture->rows, capture->slot,
+								 capture->context);
+		if (!capture->more)
+			break;
+		bytes += pj_source_event(capture->slot, &events[n]);
+		check_event(capture, &events[n], n > 0 ? &events[n - 1] : NULL);
 		n++;
 	}
 	return n;
@@ -436,23 +440,26 @@ read_chunk(Intake *intake, PjEvent *events)
 
 /* Hand all events to all projections; each chunk's memory is given back. */
 static void
-capture_all(Intake *intake)
+capture_all(Capture *capture)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "projector capture",
 												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext caller = MemoryContextSwitchTo(context);
 	PjEvent    *events = palloc(sizeof(PjEvent) * CHUNK_EVENTS);
-	int			n;
+	MemoryContext caller = MemoryContextSwitchTo(context);
 
-	while ((n = read_chunk(intake, events)) > 0)
+	do
 	{
-		capture_chunk(events, n);
+		int			n;
+
 		MemoryContextReset(context);
-		events = palloc(sizeof(PjEvent) * CHUNK_EVENTS);
-	}
+		n = read_chunk(capture, events);
+		if (n > 0)
+			capture_chunk(events, n);
+	} while (capture->more);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
+	pfree(events);
 }
 
 /* AFTER INSERT, for each statement. */
@@ -463,21 +470,21 @@ projector_events_capture(PG_FUNCTION_ARGS)
 											pj_source_table(),
 											PJ_AFTER_STATEMENT,
 											TRIGGER_EVENT_INSERT);
-	Intake		intake = {
+	Capture		capture = {
 		.rows = trigdata->tg_newtable,
 		.context = CurrentMemoryContext,
 		.restored = pj_intake_end(),
 	};
 
-	if (intake.rows == NULL)
+	if (capture.rows == NULL)
 		elog(ERROR, "events_capture: called without a transition table");
 
-	intake.slot = MakeSingleTupleTableSlot(RelationGetDescr(trigdata->tg_relation),
+	capture.slot = MakeSingleTupleTableSlot(RelationGetDescr(trigdata->tg_relation),
 										   &TTSOpsMinimalTuple);
-	tuplestore_rescan(intake.rows);
-	capture_all(&intake);
-	ExecDropSingleTupleTableSlot(intake.slot);
-	if (intake.gaps > 0)
-		report_gaps(intake.gaps);
+	tuplestore_rescan(capture.rows);
+	capture_all(&capture);
+	ExecDropSingleTupleTableSlot(capture.slot);
+	if (capture.gaps > 0)
+		report_gaps(capture.gaps);
 	return PointerGetDatum(NULL);
 }
