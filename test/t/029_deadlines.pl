@@ -37,6 +37,17 @@ is(sql(q{SELECT error_code, aggregate_id FROM projector.failures WHERE projectio
 	'and it is said why');
 comes_true(q{SELECT count(*) = 1 FROM keyed WHERE id = 'k'}, 'another is applied');
 
+# A call may take longer than a second, if its timeout is longer.
+sql(<<'EOS');
+CREATE TABLE patient (tenant_id text, id text);
+CREATE FUNCTION take_time(e projector.event) RETURNS void LANGUAGE sql AS
+    'SELECT pg_sleep(1.5); INSERT INTO patient VALUES (e.tenant_id, e.aggregate_id)';
+SELECT projector_create('patient', handler => 'take_time', targets => '{patient}', event_types => '{Slow}',
+    options => '{"timeout": "10 min", "max_attempts": 1}');
+SELECT projector_append('acme', 'a', 'Slow', '{}');
+EOS
+comes_true('SELECT count(*) = 1 FROM patient', 'a call that takes less than its timeout is not cancelled');
+
 sql(<<'EOS');
 CREATE TABLE notes (tenant_id text, id text);
 CREATE FUNCTION note(e projector.event) RETURNS void LANGUAGE sql AS 'INSERT INTO notes VALUES (e.tenant_id, e.aggregate_id)';
