@@ -480,7 +480,7 @@ projector_events_capture(PG_FUNCTION_ARGS)
 		elog(ERROR, "events_capture: called without a transition table");
 
 	capture.slot = MakeSingleTupleTableSlot(RelationGetDescr(trigdata->tg_relation),
-										   &TTSOpsMinimalTuple);
+											&TTSOpsMinimalTuple);
 	tuplestore_rescan(capture.rows);
 	capture_all(&capture);
 	ExecDropSingleTupleTableSlot(capture.slot);
