@@ -98,10 +98,26 @@ sql(q{BEGIN; SELECT projector_append('other', 'x', 'Received', '{"qty": 1}'); PR
 sql(q{SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 1}')});
 comes_true(q{EXISTS (SELECT FROM projector.problems WHERE problem = 'open_transaction' AND detail LIKE 'prepared transaction ''forgotten''%')},
 	'a transaction that holds back the log is named');
+is(sql(q{SELECT state, why LIKE 'prepared transaction ''forgotten'' has an open transaction%' FROM projector.status_by_tenant WHERE tenant_id = 'acme'}), 'waiting|t',
+	'and the state says that it is waited for');
 sql(q{ROLLBACK PREPARED 'forgotten'});
 is(sql("SELECT $wait 4, '60 s')"), 'applied', 'without it, it goes on');
 sql(q{SELECT projector_set_mode('inventory.stock', 'async')});
 comes_true("count(*) = 0 FROM projector.status_by_tenant WHERE cursor_state <> 'live'", 'all is well again');
+
+# ---- a worker that cannot keep up ----
+
+sql(q{ALTER SYSTEM SET projector.lag_warning = 0});
+sql(q{SELECT pg_reload_conf()});
+sql(q{BEGIN; LOCK TABLE stock IN EXCLUSIVE MODE; PREPARE TRANSACTION 'lock'});
+sql(q{SELECT projector_append('acme', 'item-9', 'Received', '{"qty": 1}')});
+comes_true(q{EXISTS (SELECT FROM projector.status_by_tenant WHERE tenant_id = 'acme' AND state = 'lagging' AND worker_pid IS NOT NULL)},
+	'events that wait for long are a lag');
+is(sql(q{SELECT problem, remedy FROM projector.problems}), q{lagging|SELECT projector_drain('inventory.stock', 'acme')}, 'which is a problem');
+sql(q{ROLLBACK PREPARED 'lock'});
+is(sql(q{SELECT projector_wait('inventory.stock', 'acme', 'item-9', 1, '60 s')}), 'applied', 'until they are applied');
+sql(q{ALTER SYSTEM RESET projector.lag_warning});
+sql(q{SELECT pg_reload_conf()});
 
 # ---- a digest ----
 
@@ -123,7 +139,7 @@ is(sql(q{SELECT on_hand FROM stock WHERE item_id = 'item-1'}), '14', 'the read m
 like(page('A run has failed'), qr/\d/, 'it is started again, to go on without');
 comes_true('NOT EXISTS (SELECT FROM projector.progress)', 'and ends');
 is(sql(q{SELECT state FROM projector.runs ORDER BY id DESC LIMIT 1}), 'completed', 'well');
-is(sql(q{SELECT item_id, on_hand FROM stock ORDER BY 1}), "item-1|5\nitem-3|1", 'without what came after');
+is(sql(q{SELECT item_id, on_hand FROM stock ORDER BY 1}), "item-1|5\nitem-3|1\nitem-9|1", 'without what came after');
 sql('DELETE FROM bad');
 sql(q{SELECT projector_requeue(projection_name, tenant_id, aggregate_id, sequence_number) FROM projector.outbox WHERE status IN ('failed', 'dead')});
 is(sql("SELECT $wait 4, '60 s')"), 'applied', 'which follows once that is mended');
