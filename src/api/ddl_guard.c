@@ -395,7 +395,7 @@ judge(FunctionCallInfo fcinfo, PjStatement *stmt)
 	pj_leave_internal(&saved);
 }
 
-/* See the install script. */
+/* Event trigger, before a command: notes what is broken already. */
 Datum
 projector_guard_start(PG_FUNCTION_ARGS)
 {
@@ -415,7 +415,7 @@ projector_guard_start(PG_FUNCTION_ARGS)
 	PG_RETURN_NULL();
 }
 
-/* See the install script. */
+/* Event trigger: refuses to drop what a live projection needs. */
 Datum
 projector_guard_drop(PG_FUNCTION_ARGS)
 {
@@ -423,7 +423,7 @@ projector_guard_drop(PG_FUNCTION_ARGS)
 	PG_RETURN_NULL();
 }
 
-/* See the install script. */
+/* Event trigger: refuses to alter a target into what cannot be one. */
 Datum
 projector_guard_alter(PG_FUNCTION_ARGS)
 {

@@ -50,7 +50,7 @@ typedef struct Drain
 	MemoryContext batch;		/* reset after each batch */
 } Drain;
 
-/* Set handovers; a drain waits a little for those who are in the way. */
+/* Set handovers.  A drain waits a little for transactions that prevent it. */
 static void
 hand_over(const int32 *ids, int n)
 {
@@ -108,7 +108,7 @@ add_pairs(Drain *drain, int32 projection_id, Datum tenant)
 
 /*
  * Take a pair's locks, unless we have enough of them.  One that somebody else
- * is working on is passed over.  Find the log's tail, if it is needed.
+ * is working on is left out.  Find the log's tail, if it is needed.
  */
 static bool
 enter_pair(Drain *drain, DrainPair *dp)
@@ -233,7 +233,7 @@ drained_projections(const char *name, int32 **ids)
 	return n;
 }
 
-/* See the install script. */
+/* Does what a worker would do, in the calling session. */
 Datum
 projector_drain(PG_FUNCTION_ARGS)
 {

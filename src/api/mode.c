@@ -173,7 +173,7 @@ set_mode_for_tenant(PjProjection *projection, Datum tenant, const char *mode)
 	pj_registry_note_overrides(projection, switched_on);
 }
 
-/* See the install script. */
+/* Changes how a projection is applied, for all tenants or one. */
 Datum
 projector_set_mode(PG_FUNCTION_ARGS)
 {
@@ -226,7 +226,7 @@ set_paused(const PjProjection *projection, bool paused, Datum by, Datum reason)
 	pj_registry_update(&pause_all, values, nulls);
 }
 
-/* See the install script. */
+/* Stops applying; events queue meanwhile. */
 Datum
 projector_pause(PG_FUNCTION_ARGS)
 {
@@ -286,7 +286,7 @@ tell_paused_tenants(const PjProjection *projection)
 					projection->name));
 }
 
-/* See the install script. */
+/* Ends a pause. */
 Datum
 projector_resume(PG_FUNCTION_ARGS)
 {

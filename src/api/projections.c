@@ -563,7 +563,7 @@ give_name(int32 id, const char *old, Jsonb *changes)
 	pj_leave_internal(&saved);
 }
 
-/* See the install script. */
+/* Changes a projection: definition, options, settings, owner, name. */
 Datum
 projector_alter(PG_FUNCTION_ARGS)
 {
@@ -678,7 +678,7 @@ replace_projection(PjDefinition *wanted)
 	return "changed";
 }
 
-/* See the install script. */
+/* Registers a projection, or with or_replace changes it. */
 Datum
 projector_create(PG_FUNCTION_ARGS)
 {
@@ -704,7 +704,7 @@ projector_create(PG_FUNCTION_ARGS)
 
 /* ---- drop ---- */
 
-/* See the install script. */
+/* Removes a projection and what is kept about it, not its read model. */
 Datum
 projector_drop(PG_FUNCTION_ARGS)
 {
@@ -769,7 +769,7 @@ adopt_projection(int32 id)
 	return pj_execute(&adopt, values, NULL);
 }
 
-/* See the install script. */
+/* Lets the projections of a copied database run in it. */
 Datum
 projector_adopt(PG_FUNCTION_ARGS)
 {

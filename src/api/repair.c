@@ -1,7 +1,7 @@
 /*
  * repair.c
  *	  What an operator does with one queued event: try it again now, put it
- *	  back into the queue, pass over it, or take that back.
+ *	  back into the queue, skip it, or take that back.
  *
  * Each of these waits for the pair's locks, unlike a drain: somebody has asked
  * for this event, and wants an answer.
@@ -91,7 +91,7 @@ load_event(const PjQueuedEvent *item)
 
 /* ---- retry ---- */
 
-/* See the install script. */
+/* Applies one queued event now. */
 Datum
 projector_retry(PG_FUNCTION_ARGS)
 {
@@ -319,7 +319,7 @@ requeue_found(int32 id, const PjEvent *event, const PjItemFilter *filter)
 }
 
 /*
- * See the install script.  If the arguments name one pair, its locks are taken
+ * Makes failed and dead events pending again.  If the arguments name one pair, its locks are taken
  * first: whoever is at work on it may be about to give an event up.
  */
 Datum
@@ -379,7 +379,7 @@ projector_requeue(PG_FUNCTION_ARGS)
 
 /* ---- skip ---- */
 
-/* See the install script. */
+/* Skips one event permanently. */
 Datum
 projector_skip(PG_FUNCTION_ARGS)
 {
@@ -401,14 +401,14 @@ projector_skip(PG_FUNCTION_ARGS)
 	done = pj_failure_skip(&item.pair, event, reason, who);
 	pj_failure_note_skips(item.pair.projection);
 
-	/* whoever meets it next passes over it, and goes on with the others */
+	/* whoever reaches it next skips it, and goes on with the others */
 	requeue_item(&item.pair, event);
 	pj_leave_internal(&saved);
 
 	PG_RETURN_BOOL(done);
 }
 
-/* See the install script. */
+/* No longer skips an event. */
 Datum
 projector_unskip(PG_FUNCTION_ARGS)
 {
@@ -433,7 +433,7 @@ projector_unskip(PG_FUNCTION_ARGS)
 
 	if (done && passed)
 		ereport(NOTICE,
-				errmsg("event %lld of aggregate \"%s\" has been passed over, and is not in the read model",
+				errmsg("event %lld of aggregate \"%s\" has been skipped, and is not in the read model",
 					   (long long) item.sequence,
 					   TextDatumGetCString(item.aggregate)),
 				errhint("Run projector_rebuild for the tenant."));
@@ -442,7 +442,7 @@ projector_unskip(PG_FUNCTION_ARGS)
 
 /* ---- notes ---- */
 
-/* See the install script. */
+/* Adds an operator's remarks to a failure. */
 Datum
 projector_note(PG_FUNCTION_ARGS)
 {

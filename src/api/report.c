@@ -19,7 +19,7 @@ PG_FUNCTION_INFO_V1(projector_definition_now);
 PG_FUNCTION_INFO_V1(projector_problem);
 PG_FUNCTION_INFO_V1(projector_lag_warning);
 
-/* See the install script. */
+/* Does a projection with this home live in this database? */
 Datum
 projector_is_home(PG_FUNCTION_ARGS)
 {
@@ -27,7 +27,7 @@ projector_is_home(PG_FUNCTION_ARGS)
 						  pj_home()) == 0);
 }
 
-/* See the install script. */
+/* The hash of a projection's definition as it is now, or null. */
 Datum
 projector_definition_now(PG_FUNCTION_ARGS)
 {
@@ -39,7 +39,7 @@ projector_definition_now(PG_FUNCTION_ARGS)
 	PG_RETURN_BYTEA_P(hash);
 }
 
-/* See the install script. */
+/* Why a projection cannot run, or null. */
 Datum
 projector_problem(PG_FUNCTION_ARGS)
 {

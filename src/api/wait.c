@@ -362,7 +362,7 @@ begin_wait(FunctionCallInfo fcinfo, Wait *wait, int last)
 	wait->projection_id = pj_projection_find(wait->name)->id;
 }
 
-/* See the install script. */
+/* Waits until a projection has applied an event. */
 Datum
 projector_wait(PG_FUNCTION_ARGS)
 {
@@ -374,7 +374,7 @@ projector_wait(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(wait_for(&wait)));
 }
 
-/* See the install script. */
+/* Waits until a projection has applied a tenant's events up to a position. */
 Datum
 projector_wait_log(PG_FUNCTION_ARGS)
 {

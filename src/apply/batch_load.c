@@ -296,7 +296,7 @@ cut_blocked(PjBatch *batch)
 
 		/*
 		 * Given events take their aggregate's backlog along only if that is
-		 * short, and nothing is in the way.
+		 * short, and nothing holds it.
 		 */
 		if (has_given(request) && !batch->by_log &&
 			(slice->stopped || !short_backlog(batch, s)))

@@ -116,7 +116,7 @@ pj_guc_init(void)
 	DefineCustomIntVariable("projector.retention",
 							"How long resolved failures and finished runs are "
 							"kept.",
-							"0 is for good.",
+							"0 keeps them permanently.",
 							&pj_retention,
 							30 * 24 * 60, 0, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MIN,

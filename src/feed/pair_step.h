@@ -30,7 +30,7 @@ typedef struct PjStep
 	/* set by pj_step_enter() */
 	PjPair		pair;
 
-	/* set by pj_step(): somebody was in the way who does not wake us */
+	/* set by pj_step(): a session that will not wake us held a lock */
 	bool		busy;
 
 	/* set by pj_step() if it was to announce one, and found it; else 0 */

@@ -39,7 +39,7 @@ pj_queued_refuse_applied(const PjQueuedEvent *item)
 					   (long long) item->sequence,
 					   TextDatumGetCString(item->aggregate),
 					   item->pair.projection->name),
-				errdetail("The offset is %lld: the event has been applied or passed over.",
+				errdetail("The offset is %lld: the event has been applied or skipped.",
 						  (long long) offset),
 				errhint("To apply it again, use projector_rebuild."));
 }

@@ -87,7 +87,7 @@ refuse_version(const PjNewEvents *events, int64 actual, int64 expected)
 				   TextDatumGetCString(events->tenant)),
 			errdetail("Expected version %lld, actual version %lld.",
 					  (long long) expected, (long long) actual),
-			errhint("Load the aggregate again and decide anew."));
+			errhint("Load the aggregate again, and decide again."));
 }
 
 /*

@@ -103,7 +103,7 @@ pj_rowguard_is(const Trigger *trigger)
 		is_guard_condition(trigger->tgqual);
 }
 
-/* See the install script. */
+/* Does a projection's code run now? */
 Datum
 projector_in_projection(PG_FUNCTION_ARGS)
 {

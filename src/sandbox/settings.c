@@ -170,7 +170,7 @@ pj_pin_settings(void)
 }
 
 /*
- * Give them their values for good, in a process whose work is to run users'
+ * Give them their values permanently, in a process whose work is to run users'
  * code: then there is nothing to set for a batch.  Messages stay in the
  * language of the server's log.
  */

@@ -247,7 +247,7 @@ pj_check_pinned(void)
 				errhint("Use SET in the definition of the function, or \"settings\" of the projection."));
 }
 
-/* See the install script. */
+/* For handlers: is the event being replayed, not just appended? */
 Datum
 projector_is_replay(PG_FUNCTION_ARGS)
 {

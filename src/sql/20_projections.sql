@@ -42,7 +42,7 @@ COMMENT ON TABLE projector.projections IS 'the registered projections';
 COMMENT ON COLUMN projector.projections.overrides IS
     'some tenant has a mode, a pause or a run of its own in projection_cursors';
 COMMENT ON COLUMN projector.projections.skips IS
-    'some event is to be passed over';
+    'some event is to be skipped';
 COMMENT ON COLUMN projector.projections.handover_log_seq IS
     'events up to here are read from the log, later ones come by themselves';
 COMMENT ON COLUMN projector.projections.started IS

@@ -8,7 +8,7 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_digest';
 COMMENT ON FUNCTION projector_digest IS 'the digest of a tenant''s read model';
 
--- One value for all projections of a tenant.  Tables: likewise.
+-- One value for all projections of a tenant.  Tables: projection_digests.
 CREATE FUNCTION projector_digest_all(tenant_id text) RETURNS text
 LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_digest_all';
