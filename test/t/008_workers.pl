@@ -238,7 +238,7 @@ foreach my $expected ([ 'error_threshold', 5 ], [ 'dead', 8 ])
 }
 $listener->quit;
 sql('DELETE FROM trouble');
-is(sql(q{SELECT projector_requeue('patient', 't', 'bad', 2)}), 't', 'once mended, it is requeued');
+is(sql(q{SELECT projector_requeue('patient', 't', 'bad', 2)}), '(patient,t,bad,2)', 'once repaired, it is requeued');
 is_exact('requeued');
 is(sql('SELECT resolution, retry_count FROM projector.failures'), 'applied|7', 'and its failure is resolved');
 
