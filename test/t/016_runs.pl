@@ -692,7 +692,7 @@ is(sql("SELECT state FROM projector.projection_cursors c JOIN projector.projecti
 # A run of what has stopped, or has a dead event, mends it.
 sql('DELETE FROM broken');
 ends(start_run($_, 'c'), 'completed', "$_: mended, it can be run") for qw(handler journal);
-is(sql("SELECT projector_requeue('statement', 'c', 'a12', 13)"), 't', 'or requeued');
+is(sql("SELECT projector_requeue('statement', 'c', 'a12', 13)"), '(statement,c,a12,13)', 'or requeued');
 is_exact('mended');
 is(sql('SELECT string_agg(DISTINCT resolution, $$ $$ ORDER BY resolution) FROM projector.failures'), 'applied rebuilt', 'no failure is open');
 
