@@ -524,7 +524,7 @@ sql("SELECT projector_resume('journal'), projector_resume('handler', 'c')");
 is(sql('SELECT count(run_id) FROM projector.projection_cursors'), '4', 'to resume ends no run');
 
 # A person looks on.
-is(sql(q{SELECT p.projection_name, p.tenant_id, p.mode, p.state, r.processed_events, r.total_events >= r.processed_events, percent > 0 AND percent <= 100,
+is(sql(q{SELECT p.projection_name, p.tenant_id, p.mode, p.state, r.processed_events, r.total_events > 0, percent > 0 AND percent <= 100,
 			per_second > 0, time_left >= '0', last_log_seq > 0, started_at < now()
 			FROM projector.progress p JOIN projector.runs r ON r.id = p.run_id WHERE p.tenant_id = 'c' ORDER BY 1}),
 	join("\n", map { "$_->[0]|c|rebuild|running|$_->[1]|t|t|t|t|t|t" } [ 'columns', 350 ], [ 'handler', 350 ], [ 'journal', 300 ], [ 'lanes', 300 ]),
