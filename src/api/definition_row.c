@@ -14,6 +14,7 @@
 #include "utils/builtins.h"
 #include "utils/datum.h"
 
+#include "api/definition_row.h"
 #include "apply/read_model.h"
 #include "base/lock.h"
 #include "base/statement.h"
