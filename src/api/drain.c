@@ -23,6 +23,7 @@
 #include "feed/handover.h"
 #include "feed/pair_step.h"
 #include "kinds/problem.h"
+#include "log/tail.h"
 #include "registry/projection.h"
 #include "sandbox/user_context.h"
 #include "state/delta.h"
@@ -32,6 +33,12 @@ PG_FUNCTION_INFO_V1(projector_drain);
 
 /* Each pair takes three locks until the end of the transaction. */
 #define MAX_PAIRS	64
+
+/* So many of a projection are looked at: others may be at work on some. */
+#define MAX_LOOKED_AT	4096
+
+/* The cursors of so many tenants follow the log. */
+#define MAX_FOLLOWED	256
 
 typedef struct DrainPair
 {
@@ -78,9 +85,10 @@ add_pair(Drain *drain, const PjPair *pair)
 
 /* Find the pairs of a projection that have something to do. */
 static void
-add_pairs(Drain *drain, int32 projection_id, Datum tenant)
+add_pairs(Drain *drain, int32 projection_id)
 {
 	PjProjection *projection;
+	PjPlace		place = {0};
 	PjPair	   *pairs;
 	int			n;
 
@@ -100,10 +108,9 @@ add_pairs(Drain *drain, int32 projection_id, Datum tenant)
 					   pj_projection_problem(projection)),
 				errhint("Repair the cause, or change the projection with projector_alter; it goes on by itself."));
 
-	n = pj_pairs_due(&drain->scan, projection, &pairs);
+	n = pj_pairs_due(&drain->scan, projection, &place, &pairs);
 	for (int i = 0; i < n; i++)
-		if (tenant == 0 || pj_text_equal(pairs[i].tenant, tenant))
-			add_pair(drain, &pairs[i]);
+		add_pair(drain, &pairs[i]);
 }
 
 /*
@@ -190,24 +197,42 @@ save_pairs(Drain *drain)
 	}
 }
 
-/* Let the cursors of pairs whose events come by themselves follow the log. */
+/*
+ * Some tenants for the cursors to follow, if nobody had to look at all of them.
+ * Each drain of a session goes on where the one before has ended.
+ */
 static void
-follow_log(Drain *drain, const int32 *ids, int n, Datum tenant)
+find_tenants(PjScan *scan)
+{
+	static text *after = NULL;
+	MemoryContext caller;
+	text	   *last = NULL;
+
+	pj_source_tenants_after(PointerGetDatum(after), MAX_FOLLOWED, &scan->all);
+	if (scan->all.count == MAX_FOLLOWED)
+	{
+		caller = MemoryContextSwitchTo(TopMemoryContext);
+		last = DatumGetTextPCopy(scan->all.tenants[MAX_FOLLOWED - 1]);
+		MemoryContextSwitchTo(caller);
+	}
+	if (after)
+		pfree(after);
+	after = last;
+	scan->tail = pj_tail(0);
+}
+
+/* Let the cursors of pairs whose events are queued follow the log. */
+static void
+follow_log(Drain *drain, const int32 *ids, int n)
 {
 	PjScan	   *scan = &drain->scan;
-	int			kept = 0;
 	int			room = MAX_PAIRS;	/* new cursors are left to workers */
 
 	scan->tail_wait = 0;
-	pj_scan_log(scan);
-	for (int i = 0; i < scan->all.count; i++)
-	{
-		if (tenant && !pj_text_equal(scan->all.tenants[i], tenant))
-			continue;
-		scan->all.tenants[kept] = scan->all.tenants[i];
-		scan->all.last[kept++] = scan->all.last[i];
-	}
-	scan->all.count = kept;
+	if (scan->only)
+		pj_scan_log(scan);
+	else if (!scan->has_log)
+		find_tenants(scan);
 	for (int i = 0; i < n; i++)
 		pj_follow_log(ids[i], &scan->all, scan->tail, false, &room);
 }
@@ -253,6 +278,8 @@ projector_drain(PG_FUNCTION_ARGS)
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("max_events must be positive"));
 	drain->scan.tail_wait = pj_tail_wait;
+	drain->scan.only = tenant;
+	drain->scan.limit = MAX_LOOKED_AT;
 	drain->batch = AllocSetContextCreate(CurrentMemoryContext,
 										 "projector batch",
 										 ALLOCSET_DEFAULT_SIZES);
@@ -265,10 +292,10 @@ projector_drain(PG_FUNCTION_ARGS)
 	drain->upto = pj_source_last_log_seq();
 	hand_over(ids, n);
 	for (int i = 0; i < n; i++)
-		add_pairs(drain, ids[i], tenant);
+		add_pairs(drain, ids[i]);
 	applied = drain_pairs(drain);
 	save_pairs(drain);
-	follow_log(drain, ids, n, tenant);
+	follow_log(drain, ids, n);
 	(void) pj_deltas_add_up(name ? ids[0] : 0, tenant, MAX_PAIRS);
 	pj_models_refresh_altered(name ? ids[0] : 0, tenant);
 	pj_leave_internal(&saved);

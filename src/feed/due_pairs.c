@@ -34,6 +34,17 @@ pj_projection_ids(int32 **ids)
 	return n;
 }
 
+/* The one tenant of the scan, if it has events. */
+static void
+find_only_tenant(PjScan *scan)
+{
+	scan->all.tenants = palloc(sizeof(Datum));
+	scan->all.last = palloc(sizeof(int64));
+	scan->all.tenants[0] = scan->only;
+	scan->all.last[0] = pj_source_last_of(scan->only);
+	scan->all.count = scan->all.last[0] > 0 ? 1 : 0;
+}
+
 /* Find the log's tail and who has events, once per scan. */
 void
 pj_scan_log(PjScan *scan)
@@ -42,13 +53,13 @@ pj_scan_log(PjScan *scan)
 		return;
 	scan->tail = pj_tail(scan->tail_wait);
 	if (scan->hinted)
-		pj_active_unread(&scan->all);
+		scan->unsettled = pj_active_unread(&scan->all, scan->tail);
+	else if (scan->only)
+		find_only_tenant(scan);
 	else
 		pj_source_tenants(&scan->all);
 	scan->all.unread = palloc0(sizeof(bool) * Max(scan->all.count, 1));
 	scan->has_log = true;
-	for (int i = 0; i < scan->all.count; i++)
-		scan->unsettled = scan->unsettled || scan->all.last[i] > scan->tail;
 }
 
 /* Is anything applied for the pair at all? */
@@ -96,6 +107,17 @@ typedef struct DuePairs
 	int			count;
 } DuePairs;
 
+/* Those who may have something to do, for each reason. */
+typedef struct Candidates
+{
+	Datum	   *behind;
+	Datum	   *unread;
+	Datum	   *queued;
+	int			nbehind;
+	int			nunread;
+	int			nqueued;
+} Candidates;
+
 /* Add those of the tenants whose pairs are due for a reason. */
 static void
 add_due(DuePairs *due, const Datum *tenants, int n,
@@ -134,19 +156,77 @@ leave_out_unread(const DuePairs *due, Datum *queued, int nqueued,
 }
 
 /*
- * The pairs of a projection that have something to do.  Its handover is set,
- * or there is nothing for it but to wait.
+ * The next look begins after the last of these tenants, or, if there were not
+ * so many, from the first again.
+ */
+static void
+move_place(PjScan *scan, Datum *place, const Datum *tenants, int n)
+{
+	*place = n < scan->limit ? 0 : tenants[n - 1];
+	scan->more = scan->more || n == scan->limit;
+}
+
+/* Some tenants that have items which can be applied. */
+static void
+find_queued(PjScan *scan, int32 projection_id, PjPlace *place,
+			Candidates *found)
+{
+	Datum	   *failed;
+	bool	   *due;
+	int			nfailed = 0;
+
+	found->nqueued = pj_outbox_pending(projection_id, place->pending,
+									   scan->limit, &found->queued);
+	move_place(scan, &place->pending, found->queued, found->nqueued);
+	if (pj_outbox_retry_is_due(projection_id, &scan->next_due))
+	{
+		nfailed = pj_outbox_failed(projection_id, place->failed, scan->limit,
+								   &failed, &due);
+		move_place(scan, &place->failed, failed, nfailed);
+	}
+	if (nfailed == 0)
+		return;
+	found->queued = repalloc(found->queued, sizeof(Datum) *
+							 (found->nqueued + nfailed));
+	for (int i = 0; i < nfailed; i++)
+		if (due[i])
+			found->queued[found->nqueued++] = failed[i];
+	found->nqueued = pj_texts_unique(found->queued, found->nqueued);
+}
+
+/* Some of the tenants that may have something to do. */
+static void
+find_candidates(PjScan *scan, PjProjection *projection, PjPlace *place,
+				Candidates *found)
+{
+	found->nbehind = pj_cursors_behind(projection, place->behind, scan->limit,
+									   &found->behind);
+	move_place(scan, &place->behind, found->behind, found->nbehind);
+	find_queued(scan, projection->id, place, found);
+}
+
+/* The same, if only one tenant is of interest. */
+static void
+find_only_candidate(PjScan *scan, const PjProjection *projection,
+					Candidates *found)
+{
+	found->behind = &scan->only;
+	found->nbehind = 1;
+	found->queued = &scan->only;
+	found->nqueued = pj_outbox_has_due(projection->id, scan->only) ? 1 : 0;
+}
+
+/*
+ * The pairs of a projection that have something to do, at most scan->limit for
+ * each reason: the next look goes on at "place", which is where this one ended.
+ * Its handover is set, or there is nothing for it but to wait.
  */
 int
-pj_pairs_due(PjScan *scan, PjProjection *projection, PjPair **pairs)
+pj_pairs_due(PjScan *scan, PjProjection *projection, PjPlace *place,
+			 PjPair **pairs)
 {
 	DuePairs	due = {.projection = projection};
-	Datum	   *behind,
-			   *unread = NULL,
-			   *queued;
-	int			nbehind,
-				nunread = 0,
-				nqueued;
+	Candidates	found = {0};
 
 	*pairs = NULL;
 	if (projection->dormant || projection->paused ||
@@ -154,22 +234,26 @@ pj_pairs_due(PjScan *scan, PjProjection *projection, PjPair **pairs)
 		pj_projection_problem(projection) != NULL)
 		return 0;
 
-	nbehind = pj_cursors_behind(projection, &behind);
+	if (scan->only)
+		find_only_candidate(scan, projection, &found);
+	else
+		find_candidates(scan, projection, place, &found);
 	if (may_read_log(projection))
 	{
 		pj_scan_log(scan);
-		nunread = pj_cursors_unread(projection, &scan->all, scan->tail,
-									&unread);
+		found.nunread = pj_cursors_unread(projection, &scan->all, scan->tail,
+										  &found.unread);
 	}
-	nqueued = pj_outbox_tenants(projection->id, &queued, &scan->next_due);
 
 	/* one more: a pair that turns out not to be due needs room too */
-	due.pairs = palloc(sizeof(PjPair) * (nbehind + nunread + nqueued + 1));
+	due.pairs = palloc(sizeof(PjPair) * (found.nbehind + found.nunread +
+										 found.nqueued + 1));
+	add_due(&due, found.unread, found.nunread, is_due_unread);
+	found.nqueued = leave_out_unread(&due, found.queued, found.nqueued,
+									 found.unread, found.nunread);
+	add_due(&due, found.queued, found.nqueued, is_due_queued);
 	if (projection->handed_over)
-		add_due(&due, behind, nbehind, is_due_behind);
-	add_due(&due, unread, nunread, is_due_unread);
-	nqueued = leave_out_unread(&due, queued, nqueued, unread, nunread);
-	add_due(&due, queued, nqueued, is_due_queued);
+		add_due(&due, found.behind, found.nbehind, is_due_behind);
 	*pairs = due.pairs;
 	return due.count;
 }

@@ -17,8 +17,12 @@ typedef struct PjScan
 	/* set by the caller */
 	int			tail_wait;		/* how long to wait for the log's tail, ms */
 	bool		hinted;			/* look at active tenants only */
+	Datum		only;			/* look at this tenant only, if there is one */
+	int			limit;			/* find so many pairs of a projection at a
+								 * time */
 
 	/* what was found on the way */
+	bool		more;			/* there are more pairs than the limit */
 	TimestampTz next_due;		/* when the next retry is due */
 	bool		unsettled;		/* a transaction is writing to the log, and
 								 * some pair waits for what it writes */
@@ -27,10 +31,21 @@ typedef struct PjScan
 	PjTenants	all;			/* those looked at */
 } PjScan;
 
+/*
+ * Where the next look at a projection's pairs begins: after these tenants, or
+ * at the first if there is none.
+ */
+typedef struct PjPlace
+{
+	Datum		behind;
+	Datum		pending;
+	Datum		failed;
+} PjPlace;
+
 extern int	pj_projection_ids(int32 **ids);
 extern void pj_scan_log(PjScan *scan);
 extern int	pj_pairs_due(PjScan *scan, PjProjection *projection,
-						 PjPair **pairs);
+						 PjPlace *place, PjPair **pairs);
 extern void pj_follow_log(int32 projection_id, const PjTenants *all,
 						  int64 tail, bool brief, int *room);
 

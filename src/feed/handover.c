@@ -10,6 +10,11 @@
  *
  * Who those were is remembered from one call to the next, so that a worker
  * need not wait for them.
+ *
+ * Before the handover is set, every tenant gets a cursor that says from where
+ * to read.  There may be many, so a worker makes some with each look.  None is
+ * missed: a tenant whose first event is younger than that is known from the
+ * capture trigger, which queues all of its events.
  */
 #include "base/compat.h"
 
@@ -31,7 +36,14 @@ typedef struct Waiting
 	int32		id;				/* 0 if this place is free */
 	TransactionId written_by;	/* the registry's row */
 	PjWriters	writers;		/* noted when that version was out */
+	bool		alone;			/* they are gone */
+	int64		log_seq;		/* if so, the handover will be here */
+	Datum		after;			/* tenants up to this one have a cursor, */
+	TransactionId made_by;		/* if this transaction has committed */
 } Waiting;
+
+/* A worker makes so many cursors at a time. */
+#define CURSORS_AT_A_TIME	256
 
 static Waiting *waiting = NULL;
 static int	nwaiting = 0;
@@ -85,13 +97,63 @@ find_waiting(int32 id)
 	return &waiting[nwaiting++];
 }
 
-/*
- * Set a projection's handover if that can be done.  Returns false if it must
- * wait.  With the lock, the projection's last change is known to be out: who
- * starts writing from now on goes by it.
- */
+/* Begin again: this version of the projection has to wait for its handover. */
+static void
+start_waiting(Waiting *entry, const PjProjection *projection)
+{
+	entry->id = 0;				/* an error leaves it so */
+	pj_writers_note(&entry->writers);
+	entry->alone = false;
+	if (entry->after)
+		pfree(DatumGetPointer(entry->after));
+	entry->after = 0;
+	entry->made_by = InvalidTransactionId;
+	entry->id = projection->id;
+	entry->written_by = projection->written_by;
+}
+
+/* Have cursors been made by a transaction that was rolled back? */
 static bool
-hand_over_one(int32 id, int timeout_ms)
+is_undone(const Waiting *entry)
+{
+	return TransactionIdIsValid(entry->made_by) &&
+		!TransactionIdDidCommit(entry->made_by);
+}
+
+/* Make cursors, some or all.  Returns whether all tenants have one. */
+static bool
+make_cursors(Waiting *entry, const PjProjection *projection, bool all)
+{
+	Datum		after = entry->after;
+	MemoryContext caller;
+
+	if (!pj_cursors_start(projection, &after,
+						  all ? PG_INT32_MAX : CURSORS_AT_A_TIME))
+		return true;
+	caller = MemoryContextSwitchTo(TopMemoryContext);
+	after = PointerGetDatum(DatumGetTextPCopy(after));
+	MemoryContextSwitchTo(caller);
+	if (entry->after)
+		pfree(DatumGetPointer(entry->after));
+	entry->after = after;
+	entry->made_by = GetTopTransactionIdIfAny();
+	return false;
+}
+
+typedef enum Progress
+{
+	HANDED_OVER,				/* or no need for it */
+	MUST_WAIT,					/* for transactions that are still open */
+	HAS_MORE					/* cursors to make */
+} Progress;
+
+/*
+ * Set a projection's handover if that can be done.  With the lock, the
+ * projection's last change is known to be out: who starts writing from now on
+ * goes by it.
+ */
+static Progress
+hand_over_one(int32 id, int timeout_ms, bool all)
 {
 	PjProjection *projection = pj_projection_by_id(id);
 	Waiting    *entry;
@@ -99,29 +161,29 @@ hand_over_one(int32 id, int timeout_ms)
 
 	if (!needs_handover(projection) ||
 		!pj_lock_projection(id, ShareLock, false))
-		return true;
+		return HANDED_OVER;
 	projection = pj_projection_by_id(id);
 	if (!needs_handover(projection))
-		return true;
+		return HANDED_OVER;
 
 	entry = find_waiting(id);
 	if (entry->id != id || entry->written_by != projection->written_by ||
-		entry->writers.mine)
+		entry->writers.mine || is_undone(entry))
+		start_waiting(entry, projection);
+	if (!entry->alone)
 	{
-		entry->id = 0;			/* an error leaves it so */
-		pj_writers_note(&entry->writers);
-		entry->id = id;
-		entry->written_by = projection->written_by;
+		if (!pj_writers_gone(&entry->writers, timeout_ms))
+			return MUST_WAIT;
+		entry->log_seq = pj_source_last_log_seq();
+		entry->alone = true;
 	}
-	if (!pj_writers_gone(&entry->writers, timeout_ms))
-		return false;
+	if (!make_cursors(entry, projection, all))
+		return HAS_MORE;
 	entry->id = 0;
-
-	values[1] = Int64GetDatum(pj_source_last_log_seq());
+	values[1] = Int64GetDatum(entry->log_seq);
 	values[2] = TransactionIdGetDatum(projection->written_by);
-	if (pj_execute(&set_handover, values, NULL) == 1)
-		pj_cursors_start(projection);
-	return true;
+	pj_execute(&set_handover, values, NULL);
+	return HANDED_OVER;
 }
 
 /*
@@ -137,8 +199,22 @@ pj_hand_over(const int32 *ids, int n, int timeout_ms)
 	for (int i = 0; i < n; i++)
 	{
 		/* who has waited once need not do so again */
-		if (!hand_over_one(ids[i], first ? 0 : timeout_ms) && first == 0)
+		if (hand_over_one(ids[i], first ? 0 : timeout_ms, true) == MUST_WAIT &&
+			first == 0)
 			first = ids[i];
 	}
 	return first;
+}
+
+/*
+ * The same, but wait for nobody, and do no more than a little.  Returns whether
+ * there is more to do.
+ */
+bool
+pj_hand_over_some(const int32 *ids, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (hand_over_one(ids[i], 0, false) == HAS_MORE)
+			return true;
+	return false;
 }

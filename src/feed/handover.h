@@ -8,6 +8,7 @@
 #include "base/compat.h"
 
 extern int32 pj_hand_over(const int32 *ids, int n, int timeout_ms);
+extern bool pj_hand_over_some(const int32 *ids, int n);
 extern bool pj_awaits_handover(int32 id);
 
 #endif							/* PJ_HANDOVER_H */

@@ -34,6 +34,9 @@
 /* Room for the name of a worker's tenant; longer ones are cut. */
 #define MAX_TENANT		1024
 
+/* Room for hints to one worker. */
+#define HINT_BYTES		PJ_HINT_BYTES
+
 /* What a worker does now.  It alone writes this, under the spinlock. */
 typedef struct SlotActivity
 {
@@ -45,9 +48,19 @@ typedef struct SlotActivity
 	char		tenant[MAX_TENANT];
 } SlotActivity;
 
+/* Names of tenants that have new events, for one worker; see hints.c. */
+typedef struct HintRing
+{
+	slock_t		lock;
+	bool		lost;			/* some did not fit */
+	uint64		written;		/* bytes, ever */
+	uint64		read;
+	char		bytes[HINT_BYTES];
+} HintRing;
+
 /*
  * One apply worker.  The control structure's lock protects every field but the
- * last two: shared to read, exclusive to change.
+ * last three: shared to read, exclusive to change.
  */
 typedef struct WorkerSlot
 {
@@ -60,6 +73,7 @@ typedef struct WorkerSlot
 	TimestampTz reserved_at;	/* one that never attaches is given up */
 	pg_atomic_uint32 wakeups;	/* how often it was told of work, by anybody */
 	SlotActivity doing;
+	HintRing	hints;
 } WorkerSlot;
 
 /* A database that should have a worker, for which there is no room. */
@@ -104,12 +118,6 @@ typedef struct SharedControl
 
 	/* Where the area is, if it does not follow; under AddinShmemInitLock. */
 	dsm_handle	handle;
-
-	/* A ring, and how many were ever put into it; under its own lock. */
-	slock_t		hints_lock;
-	uint64		nhints;
-	uint64		hints[PJ_MAX_HINTS];	/* 0: too many to tell */
-	Oid			hint_databases[PJ_MAX_HINTS];
 } SharedControl;
 
 extern SharedControl *pj_control;
@@ -122,6 +130,9 @@ extern void pj_unlock_shared(void);
 /* For functions that are called with the control structure's lock. */
 #define pj_assert_shared_locked() \
 	Assert(LWLockHeldByMe(&pj_control->lock))
+
+/* hints.c */
+extern void pj_hints_reset(HintRing *ring);
 
 /* slot.c and database.c: for callers that have the lock */
 extern int	pj_slots_taken(Oid dboid, bool *serving);

@@ -1,6 +1,6 @@
 /*
  * shmem.c
- *	  Shared memory: making it, finding it, and hints to workers in it.
+ *	  Shared memory: making it and finding it.
  *
  * What is in it says shared.h.  Any process finds or makes it when it first
  * needs it.  That may fail, so whoever will need it when its transaction has
@@ -9,7 +9,7 @@
  * an error after a commit would end the server.
  *
  * While the lock is held nothing is started, and no other lock is taken but
- * the spinlock of a slot.
+ * the spinlocks of a slot.
  */
 #include "base/compat.h"
 
@@ -44,6 +44,7 @@ init_area(SharedArea *area)
 	{
 		pg_atomic_init_u32(&area->slots[i].wakeups, 0);
 		SpinLockInit(&area->slots[i].doing.lock);
+		SpinLockInit(&area->slots[i].hints.lock);
 	}
 }
 
@@ -52,7 +53,6 @@ init_control(SharedControl *control)
 {
 	memset(control, 0, sizeof(SharedControl));
 	LWLockInitialize(&control->lock, LWLockNewTrancheId());
-	SpinLockInit(&control->hints_lock);
 	control->handle = DSM_HANDLE_INVALID;
 }
 
@@ -121,58 +121,6 @@ void
 pj_unlock_shared(void)
 {
 	LWLockRelease(&pj_control->lock);
-}
-
-/* ---- hints ---- */
-
-/*
- * Tell workers which tenants have new events (see active_tenants.c).  The
- * transaction has ended, and before it did the caller has called
- * pj_shmem_attach().
- */
-void
-pj_hints_add(Oid dboid, const uint64 *hints, int n)
-{
-	Assert(pj_control != NULL);
-	SpinLockAcquire(&pj_control->hints_lock);
-	for (int i = 0; i < n; i++)
-	{
-		int			place = pj_control->nhints++ % PJ_MAX_HINTS;
-
-		pj_control->hints[place] = hints[i];
-		pj_control->hint_databases[place] = dboid;
-	}
-	SpinLockRelease(&pj_control->hints_lock);
-}
-
-/*
- * The hints for this database since *next, which is moved on.  Returns -1 if
- * some are lost.
- */
-int
-pj_hints_read(uint64 *next, uint64 *hints)
-{
-	int			n = 0;
-
-	pj_shmem_attach();
-	SpinLockAcquire(&pj_control->hints_lock);
-	if (pj_control->nhints - *next > PJ_MAX_HINTS)
-	{
-		*next = pj_control->nhints;
-		n = -1;
-	}
-	for (; *next < pj_control->nhints; (*next)++)
-	{
-		int			place = *next % PJ_MAX_HINTS;
-
-		if (pj_control->hint_databases[place] != MyDatabaseId || n < 0)
-			continue;
-		hints[n++] = pj_control->hints[place];
-		if (hints[n - 1] == 0)
-			n = -1;
-	}
-	SpinLockRelease(&pj_control->hints_lock);
-	return n;
 }
 
 /* ---- loading the library ---- */

@@ -12,11 +12,13 @@ extern void pj_shmem_attach(void);
 extern bool pj_preloaded(void);
 extern void pj_shmem_init(void);
 
-/* Hints that can be kept at a time. */
-#define PJ_MAX_HINTS 128
+/* hints.c; so many bytes of hints are kept for a worker */
+#define PJ_HINT_BYTES 16384
 
-extern void pj_hints_add(Oid dboid, const uint64 *hints, int n);
-extern int	pj_hints_read(uint64 *next, uint64 *hints);
+extern void pj_hints_add(Oid dboid, const char *names, int length);
+extern int	pj_hints_take(char *names);
+extern int	pj_hint_put(char *buffer, int room, const char *name, int length);
+extern int	pj_hint_get(const char *buffer, const char **name, int *length);
 
 /* What a worker does now. */
 typedef enum PjActivity

@@ -96,6 +96,7 @@ take_slot(WorkerSlot *slot, Oid dboid)
 	slot->reserved_at = GetCurrentTimestamp();
 	slot->generation++;
 	write_activity(&slot->doing, PJ_IDLE_WORKER, 0, NULL, 0);
+	pj_hints_reset(&slot->hints);
 }
 
 /* ---- a worker's own slot ---- */
@@ -238,6 +239,7 @@ pj_slot_take_back(void)
 	if (mine)
 	{
 		slot->in_use = true;
+		pj_hints_reset(&slot->hints);
 		pj_waiting_remove(MyDatabaseId);
 	}
 	pj_unlock_shared();

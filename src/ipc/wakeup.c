@@ -26,16 +26,16 @@
 #include "ipc/shmem.h"
 #include "ipc/wakeup.h"
 
-/* More tenants than that in one transaction are too many to tell. */
-#define MAX_TENANTS 16
+/* If a transaction's tenants have longer names in all, it does not name them. */
+#define MAX_BYTES	1024
 
 /* How often to report that there is no room for a worker. */
 #define REPORT_MS	60000
 
 static bool requested = false;
 static bool ending = false;		/* the transaction is */
-static uint64 tenants[MAX_TENANTS];
-static int	ntenants = 0;
+static char hints[MAX_BYTES];
+static int	hints_length = 0;	/* -1: too many to tell */
 static Oid	changed_database = InvalidOid;
 
 /*
@@ -49,34 +49,49 @@ pj_wake_at_commit(void)
 	requested = true;
 }
 
-/* What a tenant is called in hints; never 0. */
+/* A hash of a tenant's name. */
 uint64
 pj_tenant_hash(Datum tenant)
 {
 	text	   *name = DatumGetTextPP(tenant);
-	uint64		hash = hash_bytes_extended((const unsigned char *) VARDATA_ANY(name),
-										   VARSIZE_ANY_EXHDR(name), 0);
 
-	return hash == 0 ? 1 : hash;
+	return hash_bytes_extended((const unsigned char *) VARDATA_ANY(name),
+							   VARSIZE_ANY_EXHDR(name), 0);
+}
+
+/* Is a name among the hints? */
+static bool
+is_told(text *name)
+{
+	int			place = 0;
+
+	while (place < hints_length)
+	{
+		const char *told;
+		int			length;
+
+		place += pj_hint_get(hints + place, &told, &length);
+		if (length == VARSIZE_ANY_EXHDR(name) &&
+			memcmp(told, VARDATA_ANY(name), length) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* Tell workers, once the transaction has committed, whose events are new. */
 void
 pj_hint_at_commit(Datum tenant)
 {
-	uint64		hash = pj_tenant_hash(tenant);
+	text	   *name = DatumGetTextPP(tenant);
+	int			length;
 
 	pj_shmem_attach();
-	for (int i = 0; i < ntenants; i++)
-		if (tenants[i] == hash || tenants[i] == 0)
-			return;
-	if (ntenants == MAX_TENANTS)
-	{
-		ntenants = 1;
-		tenants[0] = 0;
-	}
-	else
-		tenants[ntenants++] = hash;
+	if (hints_length < 0 || is_told(name))
+		return;
+
+	length = pj_hint_put(hints + hints_length, MAX_BYTES - hints_length,
+						 VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name));
+	hints_length = length < 0 ? -1 : hints_length + length;
 }
 
 /* The same, if it is not known whose events they are. */
@@ -84,8 +99,7 @@ void
 pj_hint_all_at_commit(void)
 {
 	pj_shmem_attach();
-	ntenants = 1;
-	tenants[0] = 0;
+	hints_length = -1;
 }
 
 /* Have the launcher look at a database once the transaction has committed. */
@@ -160,10 +174,17 @@ pj_start_worker(Oid dboid, int limit, BackgroundWorkerHandle **handle)
 }
 
 static void
+give_hints(void)
+{
+	if (hints_length != 0)
+		pj_hints_add(MyDatabaseId, hints, hints_length);
+}
+
+static void
 forget(void)
 {
 	requested = false;
-	ntenants = 0;
+	hints_length = 0;
 	changed_database = InvalidOid;
 }
 
@@ -186,8 +207,7 @@ at_transaction_event(XactEvent event, void *arg)
 			return;
 		case XACT_EVENT_PREPARE:
 			/* a hint holds until what was drawn by then is settled */
-			if (ntenants > 0)
-				pj_hints_add(MyDatabaseId, tenants, ntenants);
+			give_hints();
 			forget();
 			return;
 		default:
@@ -225,8 +245,8 @@ after_transaction(ResourceReleasePhase phase, bool committed, bool top,
 	ending = false;
 	if (committed && OidIsValid(changed_database))
 		pj_wake_launcher(changed_database);
-	if (committed && ntenants > 0)
-		pj_hints_add(MyDatabaseId, tenants, ntenants);
+	if (committed)
+		give_hints();
 
 	/* a worker may be waiting for us to end, one way or the other */
 	if (requested && committed)

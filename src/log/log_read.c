@@ -61,18 +61,32 @@ static PjStatement select_last_subscribed = {
 	.argtypes = {TEXTOID, TEXTOID, TEXTARRAYOID},
 };
 
-/* A loose index scan: one probe per tenant, not one per event. */
+/*
+ * A loose index scan: one probe per tenant, not one per event.  The limit ends
+ * the recursion, and the names come in bytewise order.
+ */
 static PjStatement select_tenants = {
 	.sql = "WITH RECURSIVE t (tenant_id) AS ("
-	"(SELECT tenant_id FROM projector.events ORDER BY tenant_id LIMIT 1)"
+	"(SELECT tenant_id FROM projector.events WHERE tenant_id > $1"
+	" ORDER BY tenant_id LIMIT 1)"
 	" UNION ALL SELECT (SELECT e.tenant_id FROM projector.events e"
 	" WHERE e.tenant_id > t.tenant_id ORDER BY e.tenant_id LIMIT 1)"
 	" FROM t WHERE t.tenant_id IS NOT NULL)"
 	" SELECT t.tenant_id, e.log_seq FROM t CROSS JOIN LATERAL"
 	" (SELECT log_seq FROM projector.events e"
 	" WHERE e.tenant_id = t.tenant_id ORDER BY log_seq DESC LIMIT 1) e"
-	" WHERE t.tenant_id IS NOT NULL",
+	" WHERE t.tenant_id IS NOT NULL LIMIT $2",
 	.expect = SPI_OK_SELECT,
+	.nargs = 2,
+	.argtypes = {TEXTOID, INT8OID},
+};
+
+static PjStatement select_last_of = {
+	.sql = "SELECT log_seq FROM projector.events WHERE tenant_id = $1"
+	" ORDER BY log_seq DESC LIMIT 1",
+	.expect = SPI_OK_SELECT,
+	.nargs = 1,
+	.argtypes = {TEXTOID},
 };
 
 static PjStatement select_last_log_seq = {
@@ -439,11 +453,35 @@ pj_source_last_log_seq(void)
 	return DatumGetInt64(pj_result(0, 1, &isnull));
 }
 
+/* The position of a tenant's last event, or 0. */
+int64
+pj_source_last_of(Datum tenant)
+{
+	bool		isnull;
+
+	if (pj_execute(&select_last_of, &tenant, NULL) == 0)
+		return 0;
+	return DatumGetInt64(pj_result(0, 1, &isnull));
+}
+
 /* All tenants that have events. */
 void
 pj_source_tenants(PjTenants *all)
 {
-	pj_execute(&select_tenants, NULL, NULL);
+	pj_source_tenants_after(0, PG_INT64_MAX, all);
+}
+
+/*
+ * The next tenants that have events, in bytewise order: at most "limit", after
+ * one of them, or from the first if that is 0.
+ */
+void
+pj_source_tenants_after(Datum after, int64 limit, PjTenants *all)
+{
+	Datum		values[2] = {after ? after : CStringGetTextDatum(""),
+	Int64GetDatum(limit)};
+
+	pj_execute(&select_tenants, values, NULL);
 	all->count = pj_result_texts(&all->tenants);
 	all->last = palloc(sizeof(int64) * Max(all->count, 1));
 	for (int i = 0; i < all->count; i++)

@@ -62,8 +62,10 @@ extern bool pj_source_complete(Datum tenant, Datum aggregate,
 extern int64 pj_source_last_subscribed(Datum tenant, Datum aggregate,
 									   Datum event_types);
 extern bool pj_source_has(Datum tenant, Datum aggregate);
+extern int64 pj_source_last_of(Datum tenant);
 extern int64 pj_source_last_log_seq(void);
 extern void pj_source_tenants(PjTenants *all);
+extern void pj_source_tenants_after(Datum after, int64 limit, PjTenants *all);
 
 /* log_position.c */
 extern bool pj_source_position(Datum tenant, Datum aggregate,

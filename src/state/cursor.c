@@ -58,10 +58,10 @@ static PjStatement select_last = {
 static PjStatement select_behind = {
 	.sql = "SELECT tenant_id FROM projector.projection_cursors"
 	" WHERE projection_id = $1 AND state IN ('replaying', 'switching')"
-	" ORDER BY tenant_id",
+	" AND tenant_id > $2 ORDER BY tenant_id LIMIT $3",
 	.expect = SPI_OK_SELECT,
-	.nargs = 1,
-	.argtypes = {INT4OID},
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, INT4OID},
 };
 
 /* The tenants $2, whose last events are $3, that have events up to $4 to read. */
@@ -274,17 +274,26 @@ pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
 	UnregisterSnapshot(snapshot);
 }
 
-/* Make the cursors of all tenants in the log that have none. */
-void
-pj_cursors_start(const PjProjection *projection)
+/*
+ * Make the cursors of some tenants in the log that have none: of at most
+ * "limit" tenants after *after, or from the first on if that is 0.  It becomes
+ * the last of them, in the current memory context.  Returns whether there may
+ * be more.
+ */
+bool
+pj_cursors_start(const PjProjection *projection, Datum *after, int limit)
 {
-	PjTenants	all;
+	PjTenants	some;
 	Datum		values[3] = {Int32GetDatum(projection->id)};
 
-	pj_source_tenants(&all);
-	values[1] = pj_text_array(all.tenants, all.count);
+	pj_source_tenants_after(*after, limit, &some);
+	values[1] = pj_text_array(some.tenants, some.count);
 	values[2] = CStringGetTextDatum(state_names[state_of_new(projection)]);
 	pj_execute(&insert_missing, values, NULL);
+	if (some.count < limit)
+		return false;
+	*after = some.tenants[some.count - 1];
+	return true;
 }
 
 /* The last position that any cursor has come to: readers have passed it. */
@@ -297,11 +306,17 @@ pj_cursors_last(void)
 	return DatumGetInt64(pj_result(0, 1, &isnull));
 }
 
-/* The tenants whose log is to be read up to the handover. */
+/*
+ * Some tenants whose log is to be read up to the handover, in bytewise order,
+ * after one of them or from the first if that is 0.
+ */
 int
-pj_cursors_behind(const PjProjection *projection, Datum **tenants)
+pj_cursors_behind(const PjProjection *projection, Datum after, int limit,
+				  Datum **tenants)
 {
-	Datum		values[1] = {Int32GetDatum(projection->id)};
+	Datum		values[3] = {Int32GetDatum(projection->id),
+		after ? after : CStringGetTextDatum(""),
+	Int32GetDatum(limit)};
 
 	pj_execute(&select_behind, values, NULL);
 	return pj_result_texts(tenants);

@@ -20,9 +20,11 @@ typedef struct PjCounts
 } PjCounts;
 
 extern void pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant);
-extern void pj_cursors_start(const PjProjection *projection);
+extern bool pj_cursors_start(const PjProjection *projection, Datum *after,
+							 int limit);
 extern int64 pj_cursors_last(void);
-extern int	pj_cursors_behind(const PjProjection *projection, Datum **tenants);
+extern int	pj_cursors_behind(const PjProjection *projection, Datum after,
+							  int limit, Datum **tenants);
 extern int	pj_cursors_unread(const PjProjection *projection, PjTenants *all,
 							  int64 tail, Datum **tenants);
 extern void pj_cursors_follow(const PjProjection *projection,

@@ -114,33 +114,64 @@ static PjStatement release = {
 	.argtypes = {INT4OID, TEXTOID, TEXTARRAYOID},
 };
 
-/* Loose index scans: one probe per tenant, not one per row. */
+/*
+ * Loose index scans: one probe per tenant, not one per row.  They begin after
+ * tenant $2, and end after $3 of them.
+ */
+#define NEXT_TENANT(rows, after) \
+	"(SELECT tenant_id FROM projector.apply_outbox" \
+	" WHERE projection_id = $1 AND " rows " AND tenant_id > " after \
+	" ORDER BY tenant_id LIMIT 1)"
 #define TENANTS(rows) \
-	"SELECT tenant_id FROM projector.apply_outbox o" \
-	" WHERE projection_id = $1 AND " rows
+	"WITH RECURSIVE t (tenant_id) AS (" NEXT_TENANT(rows, "$2") \
+	" UNION ALL SELECT " NEXT_TENANT(rows, "t.tenant_id") \
+	" FROM t WHERE t.tenant_id IS NOT NULL)"
 
-static PjStatement select_tenants = {
-	.sql = "WITH RECURSIVE p (tenant_id) AS (("
-	TENANTS("status = 'pending' AND NOT held")
-	" ORDER BY tenant_id LIMIT 1)"
-	" UNION ALL SELECT ("
-	TENANTS("status = 'pending' AND NOT held AND tenant_id > p.tenant_id")
-	" ORDER BY tenant_id LIMIT 1) FROM p WHERE p.tenant_id IS NOT NULL),"
-	" f (tenant_id) AS (("
-	TENANTS("status = 'failed'")
-	" ORDER BY tenant_id LIMIT 1)"
-	" UNION ALL SELECT ("
-	TENANTS("status = 'failed' AND tenant_id > f.tenant_id")
-	" ORDER BY tenant_id LIMIT 1) FROM f WHERE f.tenant_id IS NOT NULL)"
-	" SELECT tenant_id, NULL::timestamptz FROM p WHERE tenant_id IS NOT NULL"
-	" UNION ALL SELECT f.tenant_id, due.at FROM f CROSS JOIN LATERAL"
-	" (SELECT o.next_attempt_at AS at FROM projector.apply_outbox o"
-	" WHERE o.projection_id = $1 AND o.tenant_id = f.tenant_id"
-	" AND o.status = 'failed' ORDER BY o.next_attempt_at LIMIT 1) due"
-	" ORDER BY tenant_id",
+static PjStatement select_pending = {
+	.sql = TENANTS("status = 'pending' AND NOT held")
+	" SELECT tenant_id FROM t WHERE tenant_id IS NOT NULL LIMIT $3",
 	.expect = SPI_OK_SELECT,
-	.nargs = 1,
-	.argtypes = {INT4OID},
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, INT4OID},
+};
+
+/* With the time at which each tenant's next retry is due. */
+static PjStatement select_failed = {
+	.sql = TENANTS("status = 'failed'")
+	" SELECT t.tenant_id, due.at FROM t CROSS JOIN LATERAL"
+	" (SELECT o.next_attempt_at AS at FROM projector.apply_outbox o"
+	" WHERE o.projection_id = $1 AND o.tenant_id = t.tenant_id"
+	" AND o.status = 'failed' ORDER BY o.next_attempt_at LIMIT 1) due"
+	" WHERE t.tenant_id IS NOT NULL LIMIT $3",
+	.expect = SPI_OK_SELECT,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, INT4OID},
+};
+
+/* The same of one tenant: has it items that can be applied? */
+static PjStatement select_any_due = {
+	.sql = "SELECT WHERE EXISTS (SELECT FROM projector.apply_outbox"
+	" WHERE projection_id = $1 AND tenant_id = $2"
+	" AND status = 'pending' AND NOT held)"
+	" OR EXISTS (SELECT FROM projector.apply_outbox"
+	" WHERE projection_id = $1 AND tenant_id = $2 AND status = 'failed'"
+	" AND next_attempt_at <= $3)",
+	.expect = SPI_OK_SELECT,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, TIMESTAMPTZOID},
+};
+
+/* Is a retry due by time $2, and when is the next one after that? */
+static PjStatement select_next_due = {
+	.sql = "SELECT EXISTS (SELECT FROM projector.apply_outbox"
+	" WHERE projection_id = $1 AND status = 'failed'"
+	" AND next_attempt_at <= $2),"
+	" (SELECT next_attempt_at FROM projector.apply_outbox"
+	" WHERE projection_id = $1 AND status = 'failed'"
+	" AND next_attempt_at > $2 ORDER BY next_attempt_at LIMIT 1)",
+	.expect = SPI_OK_SELECT,
+	.nargs = 2,
+	.argtypes = {INT4OID, TIMESTAMPTZOID},
 };
 
 #define CLEAR "DELETE FROM projector.apply_outbox WHERE projection_id = $1"
@@ -315,31 +346,74 @@ pj_outbox_release(int32 projection_id, Datum tenant, Datum *aggregates, int n)
 }
 
 /*
- * The tenants that have due items.  *next_due becomes the time when the next
- * item of another is due, if that is earlier.
+ * Some tenants that have items to apply for the first time, in bytewise order,
+ * after one of them or from the first if that is 0.
  */
 int
-pj_outbox_tenants(int32 projection_id, Datum **tenants, TimestampTz *next_due)
+pj_outbox_pending(int32 projection_id, Datum after, int limit,
+				  Datum **tenants)
 {
-	Datum		values[1] = {Int32GetDatum(projection_id)};
-	TimestampTz now = pj_now();
-	int			n,
-				found = 0;
+	Datum		values[3] = {Int32GetDatum(projection_id),
+		after ? after : CStringGetTextDatum(""),
+	Int32GetDatum(limit)};
 
-	pj_execute(&select_tenants, values, NULL);
+	pj_execute(&select_pending, values, NULL);
+	return pj_result_texts(tenants);
+}
+
+/*
+ * The same for items that have failed.  Those whose retry is not due are
+ * looked at too, so *due says of each tenant whether one is.
+ */
+int
+pj_outbox_failed(int32 projection_id, Datum after, int limit,
+				 Datum **tenants, bool **due)
+{
+	Datum		values[3] = {Int32GetDatum(projection_id),
+		after ? after : CStringGetTextDatum(""),
+	Int32GetDatum(limit)};
+	TimestampTz now = pj_now();
+	int			n;
+
+	pj_execute(&select_failed, values, NULL);
 	n = pj_result_texts(tenants);
+	*due = palloc(sizeof(bool) * Max(n, 1));
 	for (int i = 0; i < n; i++)
 	{
-		bool		pending;
-		TimestampTz due = DatumGetTimestampTz(pj_result(i, 2, &pending));
+		bool		isnull;
 
-		if (!pending && due > now)
-			*next_due = Min(*next_due, due);
-		else if (found == 0 || !pj_text_equal((*tenants)[i],
-											  (*tenants)[found - 1]))
-			(*tenants)[found++] = (*tenants)[i];
+		(*due)[i] = DatumGetTimestampTz(pj_result(i, 2, &isnull)) <= now;
 	}
-	return found;
+	return n;
+}
+
+/* Has a tenant items that can be applied? */
+bool
+pj_outbox_has_due(int32 projection_id, Datum tenant)
+{
+	Datum		values[3] = {Int32GetDatum(projection_id), tenant,
+	TimestampTzGetDatum(pj_now())};
+
+	return pj_execute(&select_any_due, values, NULL) > 0;
+}
+
+/*
+ * Is a retry of a projection due now?  *next_due becomes the time of the next
+ * one, if that is earlier.
+ */
+bool
+pj_outbox_retry_is_due(int32 projection_id, TimestampTz *next_due)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id),
+	TimestampTzGetDatum(pj_now())};
+	bool		isnull;
+	TimestampTz next;
+
+	pj_execute(&select_next_due, values, NULL);
+	next = DatumGetTimestampTz(pj_result(0, 2, &isnull));
+	if (!isnull)
+		*next_due = Min(*next_due, next);
+	return DatumGetBool(pj_result(0, 1, &isnull));
 }
 
 /* Does a pair have an item that is dead, or whose retry is not due? */

@@ -84,8 +84,13 @@ extern int64 pj_outbox_hold(int32 projection_id, Datum tenant,
 							const int64 *log_seqs, int n);
 extern void pj_outbox_release(int32 projection_id, Datum tenant,
 							  Datum *aggregates, int n);
-extern int	pj_outbox_tenants(int32 projection_id, Datum **tenants,
-							  TimestampTz *next_due);
+extern int	pj_outbox_pending(int32 projection_id, Datum after, int limit,
+							  Datum **tenants);
+extern int	pj_outbox_failed(int32 projection_id, Datum after, int limit,
+							 Datum **tenants, bool **due);
+extern bool pj_outbox_has_due(int32 projection_id, Datum tenant);
+extern bool pj_outbox_retry_is_due(int32 projection_id,
+								   TimestampTz *next_due);
 extern bool pj_outbox_has_dead(int32 projection_id, Datum tenant);
 extern bool pj_outbox_blocked(int32 projection_id, Datum tenant);
 extern bool pj_outbox_astray(int32 projection_id, Datum tenant, int64 after,

@@ -38,8 +38,8 @@
 #include "ipc/wakeup.h"
 #include "sandbox/deadline.h"
 #include "sandbox/user_context.h"
+#include "worker/blame.h"
 #include "worker/caution.h"
-#include "worker/work_queue.h"
 
 static PjTable marks_table = {"worker_marks", "worker_marks_pkey"};
 

@@ -50,6 +50,9 @@ PG_FUNCTION_INFO_V1(projector_prune);
 /* So many cursors are made at a time: each takes a lock. */
 #define MAX_NEW_CURSORS		64
 
+/* The cursors of so many tenants follow in one transaction. */
+#define MAX_FOLLOWED		64
+
 /* The counts of so many pairs are added up in one transaction. */
 #define MAX_ADDED_PAIRS		256
 
@@ -76,7 +79,8 @@ static struct
 {
 	TimestampTz done_at;
 	TimestampTz swept_at;
-	bool		adding_up;		/* what appends have noted, a part at a time */
+	int			to_follow;		/* tenants, a part at a time */
+	bool		adding_up;		/* what appends have noted, likewise */
 } chores;
 
 /* ---- history ---- */
@@ -150,23 +154,27 @@ pj_chores_are_due(bool idle)
 		!pj_slot_surplus(1);
 }
 
-/* Let cursors follow the log where the capture trigger queues new events. */
+/*
+ * Let cursors follow the log where the capture trigger queues new events, some
+ * tenants at a time.
+ */
 static void
 follow_log(void)
 {
-	PjTenants	all;
+	PjTenants	some;
 	int64		tail;
 	int32	   *ids;
 	int			n = pj_projection_ids(&ids);
 	int			room = MAX_NEW_CURSORS;
 
-	pj_active_unfollowed(&all);
-	if (all.count == 0)
+	(void) pj_active_unfollowed(&some, MAX_FOLLOWED);
+	chores.to_follow -= some.count;
+	if (some.count == 0)
 		return;
 	tail = pj_tail(0);
 	for (int i = 0; i < n; i++)
-		pj_follow_log(ids[i], &all, tail, true, &room);
-	pj_active_followed(tail);
+		pj_follow_log(ids[i], &some, tail, true, &room);
+	pj_active_followed(&some, tail);
 }
 
 /* Remove what dropped projections have left, and some history. */
@@ -186,34 +194,47 @@ void
 pj_chores(void)
 {
 	TimestampTz now = GetCurrentTimestamp();
+	PjTenants	none;
 
 	pj_activity_set(PJ_AT_CHORES, 0, 0);
 	chores.done_at = now;
-	follow_log();
 	pj_identities_refresh();
 	if (pj_problems_report())
+	{
+		pj_active_scan();		/* a projection may have come back */
 		pj_queue_look_again();
+	}
 	pj_runs_settle();
+	chores.to_follow = pj_active_unfollowed(&none, 0);
 	chores.adding_up = true;
 	pj_models_refresh_altered(0, 0);
 	sweep(now);
 }
 
-/* Is there more to add up? */
+/* Is there more to do of what is done in parts? */
 bool
 pj_chores_go_on(void)
 {
-	return chores.adding_up;
+	return chores.to_follow > 0 || chores.adding_up;
 }
 
 /*
- * Add up what appends have noted, a part of it at a time: batches come between,
- * and the locks of a part are soon released.
+ * Do a part: batches come between, and the locks of a part are soon released.
  */
 void
-pj_chores_add_up(void)
+pj_chores_part(void)
 {
+	int			to_follow = chores.to_follow;
+
 	pj_activity_set(PJ_AT_CHORES, 0, 0);
-	chores.adding_up = false;	/* an error leaves it so */
-	chores.adding_up = pj_deltas_add_up(0, 0, MAX_ADDED_PAIRS);
+	chores.to_follow = 0;		/* an error leaves them so */
+	chores.adding_up = false;
+	if (to_follow > 0)
+	{
+		follow_log();
+		chores.to_follow += to_follow;
+		chores.adding_up = true;
+	}
+	else
+		chores.adding_up = pj_deltas_add_up(0, 0, MAX_ADDED_PAIRS);
 }

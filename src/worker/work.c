@@ -1,6 +1,13 @@
 /*
  * work.c
- *	  What a worker does in one transaction: one batch, of a pair or of a run.
+ *	  What a worker does in one transaction: batches of some pairs, or one of a
+ *	  run.
+ *
+ * Small batches of several pairs share a transaction, so that many tenants with
+ * a few events each do not cost a commit each.  It ends after a few
+ * milliseconds, or with a pair that has more to do than one batch.  After an
+ * error, pairs are done one by one for a while: what is rolled back with one
+ * must be done again.
  *
  * Other workers and drains may work on the same pair.  A worker skips what it
  * cannot lock at once, and comes back to it later.
@@ -18,12 +25,19 @@
 #include "log/tail.h"
 #include "rebuild/run.h"
 #include "registry/projection.h"
+#include "worker/blame.h"
 #include "worker/caution.h"
 #include "worker/work.h"
 #include "worker/work_queue.h"
 
 /* So many pairs are looked at in one transaction: each takes locks. */
 #define MAX_PAIRS			64
+
+/* A transaction ends when so much time has passed, and something was done. */
+#define TURN_US				3000
+
+/* After an error, so many transactions are of one pair only. */
+#define TURNS_ALONE			64
 
 /* So many runs are tried, until one is found that nobody is working on. */
 #define MAX_RUNS			32
@@ -33,6 +47,16 @@
 
 /* The run whose next batch has been announced: see caution.c. */
 static int64 announced_run = 0;
+
+static int	turns_alone = 0;	/* how many are left of them */
+
+/* What became of a pair's batch. */
+typedef enum Outcome
+{
+	NOTHING,					/* nothing was done */
+	SOMETHING,
+	COMMIT						/* so much that the transaction should end */
+} Outcome;
 
 /* ---- looking ---- */
 
@@ -53,11 +77,16 @@ look_for_work(void)
 bool
 pj_work_look(void)
 {
-	PjRun	   *runs;
-
 	look_for_work();
-	return pj_queue_has_pairs() || pj_queue_waits_for_others() ||
-		pj_runs_next(NULL, 1, &runs) > 0;
+	return pj_queue_has_work() || pj_queue_waits_for_others();
+}
+
+/* An error has ended a transaction: find its pairs again, one by one. */
+void
+pj_work_failed(void)
+{
+	turns_alone = TURNS_ALONE;
+	pj_queue_look_again();
 }
 
 /* ---- a pair ---- */
@@ -97,7 +126,7 @@ apply_announced(PjStep *step)
  * One event of a pair that is not trusted: first it is announced, and in the
  * next transaction applied (see caution.c).  The pair has been entered.
  */
-static bool
+static Outcome
 work_with_caution(PjStep *step)
 {
 	PjBounds	bounds = {.limit = PG_INT32_MAX,.upto = PG_INT64_MAX,
@@ -107,7 +136,7 @@ work_with_caution(PjStep *step)
 	if (step->announced)
 	{
 		apply_announced(step);
-		return true;
+		return COMMIT;
 	}
 	find_tail(step, &bounds);
 	idle = pj_step(step, &bounds) == PJ_IDLE && step->announced == 0;
@@ -119,11 +148,11 @@ work_with_caution(PjStep *step)
 		pj_queue_look_again();
 	}
 	pj_step_save(step);
-	return !idle;
+	return idle ? NOTHING : COMMIT;
 }
 
 /* One batch of a pair that has been entered. */
-static bool
+static Outcome
 work_on_pair(PjStep *step)
 {
 	PjBounds	bounds = {.limit = PG_INT32_MAX,.upto = PG_INT64_MAX};
@@ -144,27 +173,48 @@ work_on_pair(PjStep *step)
 		if (pj_pair_reads_log(&step->pair))
 			pj_active_add(step->tenant, bounds.tail);
 		pj_queue_put_back(step, false);
+		return COMMIT;
 	}
-	return progress != PJ_IDLE;
+	return progress == PJ_IDLE ? NOTHING : SOMETHING;
 }
 
-/* One batch of the next pair.  Returns whether anything was done. */
-static bool
-work_on_next(void)
+/* One batch of a pair. */
+static Outcome
+work_on_step(PjStep *step)
 {
-	PjStep	   *step = pj_queue_next();
-
 	pj_current_set(step->projection_id, step->tenant);
 	if (!pj_step_enter(step))
 	{
 		/* whoever wakes us at commit still has its locks */
 		pj_queue_poll();
-		return false;
+		return NOTHING;
 	}
 	report_pair(step);
 	if (pj_caution_needed(step->projection_id, step->tenant))
 		return work_with_caution(step);
 	return work_on_pair(step);
+}
+
+/* One batch each of some pairs.  Returns whether anything was done. */
+static bool
+work_on_pairs(void)
+{
+	TimestampTz end = GetCurrentTimestamp() + TURN_US;
+	bool		alone = turns_alone > 0;
+	bool		worked = false;
+
+	turns_alone -= alone;
+	for (int i = 0; i < MAX_PAIRS; i++)
+	{
+		PjStep	   *step = pj_queue_next();
+		Outcome		outcome = step ? work_on_step(step) : COMMIT;
+
+		worked = worked || (step && outcome != NOTHING);
+		if (outcome == COMMIT ||
+			(worked && (alone || GetCurrentTimestamp() >= end)))
+			break;
+	}
+	return worked;
 }
 
 /* ---- runs ---- */
@@ -203,11 +253,11 @@ work_on_run(PjRun *run)
 			pj_queue_poll();
 			return false;
 		case PJ_RUN_WAITS:
-			pj_queue_penalize(RUN_WAITS_MS);
+			pj_penalize(RUN_WAITS_MS);
 			pj_queue_poll();
 			return false;
 		case PJ_RUN_ERRED:
-			pj_queue_penalize(PJ_PENALTY_MS);
+			pj_penalize(PJ_PENALTY_MS);
 			break;
 		case PJ_RUN_MOVED:
 			if (pj_caution_needed(run->projection_id, run->tenant))
@@ -242,22 +292,18 @@ work_on_runs(void)
 	return false;
 }
 
-/*
- * Look for work if there is none, and do one batch.  Returns whether one was
- * done.
- */
+/* Look for work if it is time, and do some.  Returns whether there was any. */
 bool
 pj_work(void)
 {
-	if (pj_queue_round_is_over() && !pj_queue_refill())
+	if (pj_queue_look_is_due())
 		look_for_work();
-	if (pj_queue_take_runs() && work_on_runs())
+	if (pj_queue_begin_turn() == PJ_TURN_RUN)
 	{
-		pj_queue_put_back_runs();
-		return true;
-	}
-	for (int i = 0; i < MAX_PAIRS && pj_queue_has_pairs(); i++)
-		if (work_on_next())
+		if (work_on_runs())
 			return true;
-	return false;
+		pj_queue_no_runs();
+		(void) pj_queue_begin_turn();
+	}
+	return work_on_pairs();
 }

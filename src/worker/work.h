@@ -12,5 +12,6 @@
 
 extern bool pj_work_look(void);
 extern bool pj_work(void);
+extern void pj_work_failed(void);
 
 #endif							/* PJ_WORK_H */

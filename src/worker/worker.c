@@ -43,6 +43,7 @@
 #include "sandbox/deadline.h"
 #include "sandbox/user_context.h"
 #include "state/cursor.h"
+#include "worker/blame.h"
 #include "worker/caution.h"
 #include "worker/chores.h"
 #include "worker/turn.h"
@@ -247,8 +248,8 @@ recover(void)
 	/* others go on, or a pair that always fails would be all there is */
 	if (pj_current(&projection_id, &tenant))
 	{
-		pj_queue_penalize(PJ_PENALTY_MS);
-		pj_queue_look_again();
+		pj_penalize(PJ_PENALTY_MS);
+		pj_work_failed();
 	}
 	else
 		pj_queue_abandon(PJ_PENALTY_MS);
@@ -306,7 +307,7 @@ projector_worker_main(Datum arg)
 		if (pj_chores_are_due(pj_queue_is_done()))
 			run_transaction(pj_chores);
 		if (pj_chores_go_on())
-			run_transaction(pj_chores_add_up);
+			run_transaction(pj_chores_part);
 		if (pj_queue_is_done() && !pj_chores_go_on())
 			sleep_until_woken();
 		check_leave();
