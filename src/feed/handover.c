@@ -48,15 +48,21 @@ typedef struct Waiting
 static Waiting *waiting = NULL;
 static int	nwaiting = 0;
 
-/* If another session is setting it, it is left to that one. */
+/* If another session is setting it, or making cursors, that one does it. */
+static PjStatement lock_row = {
+	.sql = "SELECT FROM projector.projections"
+	" WHERE projection_id = $1 AND xmin = $2 FOR UPDATE SKIP LOCKED",
+	.expect = SPI_OK_SELECT,
+	.nargs = 2,
+	.argtypes = {INT4OID, XIDOID},
+};
+
 static PjStatement set_handover = {
 	.sql = "UPDATE projector.projections SET handover_log_seq = $2,"
-	" started = true"
-	" WHERE ctid = ANY (ARRAY (SELECT ctid FROM projector.projections"
-	" WHERE projection_id = $1 AND xmin = $3 FOR UPDATE SKIP LOCKED))",
+	" started = true WHERE projection_id = $1",
 	.expect = SPI_OK_UPDATE,
-	.nargs = 3,
-	.argtypes = {INT4OID, INT8OID, XIDOID},
+	.nargs = 2,
+	.argtypes = {INT4OID, INT8OID},
 };
 
 static bool
@@ -142,7 +148,7 @@ make_cursors(Waiting *entry, const PjProjection *projection, bool all)
 
 typedef enum Progress
 {
-	HANDED_OVER,				/* or no need for it */
+	HANDED_OVER,				/* or another session is doing it */
 	MUST_WAIT,					/* for transactions that are still open */
 	HAS_MORE					/* cursors to make */
 } Progress;
@@ -157,7 +163,7 @@ hand_over_one(int32 id, int timeout_ms, bool all)
 {
 	PjProjection *projection = pj_projection_by_id(id);
 	Waiting    *entry;
-	Datum		values[3] = {Int32GetDatum(id)};
+	Datum		values[2] = {Int32GetDatum(id)};
 
 	if (!needs_handover(projection) ||
 		!pj_lock_projection(id, ShareLock, false))
@@ -177,11 +183,13 @@ hand_over_one(int32 id, int timeout_ms, bool all)
 		entry->log_seq = pj_source_last_log_seq();
 		entry->alone = true;
 	}
+	values[1] = TransactionIdGetDatum(projection->written_by);
+	if (pj_execute(&lock_row, values, NULL) == 0)
+		return HANDED_OVER;
 	if (!make_cursors(entry, projection, all))
 		return HAS_MORE;
 	entry->id = 0;
 	values[1] = Int64GetDatum(entry->log_seq);
-	values[2] = TransactionIdGetDatum(projection->written_by);
 	pj_execute(&set_handover, values, NULL);
 	return HANDED_OVER;
 }
