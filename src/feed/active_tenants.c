@@ -2,16 +2,16 @@
  * active_tenants.c
  *	  Which tenants may have events that have not been read from the log.
  *
- * There may be many tenants, of which few have had events lately.  An append
- * leaves a hint: a hash of the tenant, in shared memory (shmem.c), once its
- * events are visible.  A worker collects hints and remembers each
- * tenant until its cursors are known to have passed what the hint stands for:
- * all positions drawn up to the time the hint was read, for those the tenant's
- * new events must be among.
+ * There may be many tenants, few of which had events recently.  An append
+ * leaves a hint in shared memory (shmem.c) once its events are visible: a hash
+ * of the tenant.  A worker collects the hints.  It remembers each tenant until
+ * its cursors have passed every position drawn up to the time the hint was
+ * read.  The tenant's new events must be among those.
  *
- * Hints are but hints.  If some were lost, because there were too many or the
- * worker is new, if a hash is not known, or if the registry has changed, all
- * tenants in the log are looked at; and so they are now and then.
+ * Hints can be lost, if there were too many, or because the worker has just
+ * started.  If that happens, if a hash is unknown, or if the registry has
+ * changed, all tenants in the log are checked.  This is also done
+ * periodically.
  */
 #include "base/compat.h"
 
@@ -26,14 +26,17 @@
 #include "ipc/wakeup.h"
 #include "registry/projection.h"
 
-/* All tenants are looked at so often, and spend so much of the time on it. */
+/*
+ * All tenants are checked this often, but not for more than this share of the
+ * time.
+ */
 #define FULL_LOOK_MS		10000
 #define FULL_LOOK_SHARE		0.01
 
-/* Up to where something is to be done for a tenant. */
+/* Up to which position something must be done for a tenant. */
 typedef struct Task
 {
-	dlist_node	node;			/* in the list of all such tasks, if active */
+	dlist_node	node;			/* in the list of active tasks */
 	bool		active;
 	Datum		tenant;
 	int64		upto;
@@ -43,7 +46,7 @@ typedef struct Tenant
 {
 	uint64		hash;			/* hash key */
 	Task		read;			/* there may be unread events */
-	Task		follow;			/* cursors have not followed */
+	Task		follow;			/* its cursors may have to follow */
 } Tenant;
 
 static HTAB *tenants = NULL;
@@ -52,7 +55,7 @@ static dlist_head to_read;
 static dlist_head to_follow;
 static bool ambiguous = false;	/* two tenants have the same hash */
 static uint64 next_hint = 0;
-static uint64 registry = 0;		/* its generation when all were looked at */
+static uint64 registry = 0;		/* generation when all were checked */
 static TimestampTz next_full_look = 0;
 
 static void
@@ -65,7 +68,7 @@ init_tenants(void)
 										ALLOCSET_DEFAULT_SIZES);
 	if (tenants != NULL)
 		hash_destroy(tenants);
-	tenants = NULL;				/* an error leaves it so */
+	tenants = NULL;				/* stays so after an error */
 	MemoryContextReset(context);
 	ctl.hcxt = context;
 	tenants = hash_create("projector tenants", 64, &ctl,
@@ -122,7 +125,7 @@ find_tenant(Datum name)
 	return tenant;
 }
 
-/* Look at all tenants in the log. */
+/* Check all tenants in the log. */
 static void
 look_at_all(void)
 {
@@ -139,7 +142,7 @@ look_at_all(void)
 		(int64) ((end - start) / FULL_LOOK_SHARE);
 }
 
-/* Follow the hints.  Returns false if that is not possible. */
+/* Process hints.  Returns false if all tenants must be checked instead. */
 static bool
 follow_hints(const uint64 *hints, int n)
 {
@@ -166,7 +169,7 @@ pj_active_refresh(void)
 	uint64		before = registry;
 	uint64		generation;
 
-	registry = 0;				/* after an error, hints are lost */
+	registry = 0;				/* if an error occurs now, hints are lost */
 	(void) pj_projections(&projections);
 	generation = pj_projections_generation();
 	if (tenants == NULL || ambiguous || n < 0 || before != generation ||
@@ -199,14 +202,16 @@ list_tasks(dlist_head *list, PjTenants *all)
 	}
 }
 
-/* The tenants that may have unread events, and up to where. */
+/*
+ * Returns the tenants that may have unread events, and up to which position.
+ */
 void
 pj_active_unread(PjTenants *all)
 {
 	list_tasks(&to_read, all);
 }
 
-/* Forget those that turned out to have none up to the tail. */
+/* Forget the tenants that had no unread events up to the tail. */
 void
 pj_active_forget_read(const PjTenants *all, int64 tail)
 {
@@ -215,21 +220,21 @@ pj_active_forget_read(const PjTenants *all, int64 tail)
 			end_task(&find_tenant(all->tenants[i])->read);
 }
 
-/* There is more to read than was said. */
+/* There may be unread events of a tenant up to log_seq. */
 void
 pj_active_add(Datum tenant, int64 log_seq)
 {
 	set_task(&find_tenant(tenant)->read, &to_read, log_seq);
 }
 
-/* The tenants whose cursors have not followed their events. */
+/* Returns the tenants whose cursors have not followed their events. */
 void
 pj_active_unfollowed(PjTenants *all)
 {
 	list_tasks(&to_follow, all);
 }
 
-/* They have followed up to the tail. */
+/* All cursors have followed up to the tail. */
 void
 pj_active_followed(int64 tail)
 {

@@ -1,15 +1,17 @@
 /*
  * handover.c
- *	  From where on the capture trigger hands events to a projection.
+ *	  The position from which on the capture trigger passes events to a
+ *	  projection.
  *
- * The handover is the position up to which events are read from the log.  The
- * capture trigger hands over those after it, because whoever appends them knows
- * the projection as it is now.  It is set once every transaction that was
- * writing events when the projection was last changed has ended: such a
- * transaction may still use what it knew before.
+ * Events up to the handover are read from the log.  Events after it are passed
+ * on by the capture trigger, because the sessions that append them know the
+ * current definition of the projection.  A transaction that was already
+ * writing events when the projection was last changed may still use the old
+ * definition.  So the handover is set only when all such transactions have
+ * ended.
  *
- * Who those were is remembered from one call to the next, so that a worker
- * need not wait for them.
+ * The list of these transactions is kept from one call to the next, so that a
+ * worker does not have to wait for them.
  */
 #include "base/compat.h"
 
@@ -28,15 +30,15 @@
 /* A projection that waits for its handover. */
 typedef struct Waiting
 {
-	int32		id;				/* 0 if this place is free */
-	TransactionId written_by;	/* the registry's row */
-	PjWriters	writers;		/* noted when that version was out */
+	int32		id;				/* 0 if this entry is free */
+	TransactionId written_by;	/* the transaction that wrote the registry row */
+	PjWriters	writers;		/* taken when that change was visible */
 } Waiting;
 
 static Waiting *waiting = NULL;
 static int	nwaiting = 0;
 
-/* If another session is setting it, it is left to that one. */
+/* If another session is setting it, the row is locked and skipped. */
 static PjStatement set_handover = {
 	.sql = "UPDATE projector.projections SET handover_log_seq = $2,"
 	" started = true"
@@ -57,8 +59,8 @@ needs_handover(const PjProjection *projection)
 }
 
 /*
- * Does a projection still wait for its handover?  Perhaps for whoever has its
- * lock, too.
+ * Is a projection still waiting for its handover?  Its lock may also be held
+ * by another session.
  */
 bool
 pj_awaits_handover(int32 id)
@@ -66,7 +68,7 @@ pj_awaits_handover(int32 id)
 	return needs_handover(pj_projection_by_id(id));
 }
 
-/* The place of a projection in the list, or a free one. */
+/* Returns a projection's entry in the list, or a free one. */
 static Waiting *
 find_waiting(int32 id)
 {
@@ -86,9 +88,9 @@ find_waiting(int32 id)
 }
 
 /*
- * Set a projection's handover if that can be done.  Returns false if it must
- * wait.  With the lock, the projection's last change is known to be out: who
- * starts writing from now on goes by it.
+ * Set a projection's handover if possible.  Returns false if it must wait.
+ * With the lock, we know that the last change has committed: transactions that
+ * start writing from now on see it.
  */
 static bool
 hand_over_one(int32 id, int timeout_ms)
@@ -108,7 +110,7 @@ hand_over_one(int32 id, int timeout_ms)
 	if (entry->id != id || entry->written_by != projection->written_by ||
 		entry->writers.mine)
 	{
-		entry->id = 0;			/* an error leaves it so */
+		entry->id = 0;			/* stays so after an error */
 		pj_writers_note(&entry->writers);
 		entry->id = id;
 		entry->written_by = projection->written_by;
@@ -125,9 +127,9 @@ hand_over_one(int32 id, int timeout_ms)
 }
 
 /*
- * Set the handovers of those projections that need one.  Waits up to the
- * given time for writers to end, and returns the first projection that must
- * wait longer, or 0.
+ * Set the handover of those projections that need one.  Waits up to the given
+ * time for writers to end.  Returns the first projection that must wait
+ * longer, or 0.
  */
 int32
 pj_hand_over(const int32 *ids, int n, int timeout_ms)
@@ -136,7 +138,7 @@ pj_hand_over(const int32 *ids, int n, int timeout_ms)
 
 	for (int i = 0; i < n; i++)
 	{
-		/* who has waited once need not do so again */
+		/* wait at most once */
 		if (!hand_over_one(ids[i], first ? 0 : timeout_ms) && first == 0)
 			first = ids[i];
 	}
