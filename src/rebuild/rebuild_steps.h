@@ -1,6 +1,6 @@
 /*
  * rebuild_steps.h
- *	  The order in which a read model is rebuilt.
+ *	  The steps of a rebuild.
  */
 #ifndef PJ_REBUILD_STEPS_H
 #define PJ_REBUILD_STEPS_H
