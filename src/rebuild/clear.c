@@ -166,8 +166,8 @@ remove_rows(void *arg)
 }
 
 /*
- * Forget the digest of what was cleared.  For an aggregate, the caller
- * computes the digest again afterwards.
+ * Forget the digest of a tenant that was cleared.  For an aggregate, the
+ * caller computes the digest again afterwards.
  */
 static void
 note_digest(const Clearing *clearing)

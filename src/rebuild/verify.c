@@ -112,7 +112,9 @@ verify_tenant(const PjDestination *place, const Verification *verification,
 						 verification->result->setDesc, values, nulls);
 }
 
-/* Verify some tenants, except those in "others"; each with separate memory. */
+/*
+ * Verify these tenants, without those in "except"; each with separate memory.
+ */
 static void
 verify_each(const PjDestination *place, const Verification *verification,
 			const Datum *tenants, int n, const PjTenants *except)
