@@ -1,15 +1,15 @@
 /*
  * chores.c
- *	  What one worker of a database does now and then: cursors follow the log,
- *	  what appends have noted is added up, and what is history is removed.
+ *	  Periodic tasks of one worker per database: move cursors along the
+ *	  log, add up the counts of appends, and delete old history.
  *
- * Chores come between batches, in transactions of their own: the rows they
- * lock are not kept from others for as long as a batch takes.
+ * Chores run between batches in transactions of their own, so that the rows
+ * they lock are not locked for the duration of a batch.
  *
- * History is resolved failures and finished runs.  A worker removes a little
- * of it every minute (projector.retention), and anybody who may call
- * projector_prune() removes all of it.  Decisions to skip an event stay: every
- * replay needs them.
+ * History means resolved failures and finished runs.  A worker deletes a
+ * little of it every minute (projector.retention).  projector_prune() deletes
+ * all of it.  Decisions to skip an event are kept, because every replay needs
+ * them.
  */
 #include "base/compat.h"
 
@@ -40,20 +40,22 @@
 PG_FUNCTION_INFO_V1(projector_prune);
 
 /*
- * How often cursors follow the log, when there is nothing else to do and when
- * there is; and how often forgotten items are swept up.
+ * How often cursors follow the log, when idle and when busy; and how often
+ * items of dropped projections are deleted.
  */
 #define CHORES_MS			1000
 #define BUSY_CHORES_MS		10000
 #define SWEEP_MS			60000
 
-/* So many cursors are made at a time: each takes a lock. */
+/*
+ * The maximum number of cursors created at a time, because each takes a lock.
+ */
 #define MAX_NEW_CURSORS		64
 
-/* The counts of so many pairs are added up in one transaction. */
+/* The maximum number of pairs whose counts are added up in one transaction. */
 #define MAX_ADDED_PAIRS		256
 
-/* So many rows are removed by one statement. */
+/* The maximum number of rows deleted by one statement. */
 #define BATCH_ROWS	1000
 
 #define PRUNE(table, column, condition) \
@@ -76,12 +78,12 @@ static struct
 {
 	TimestampTz done_at;
 	TimestampTz swept_at;
-	bool		adding_up;		/* what appends have noted, a part at a time */
+	bool		adding_up;		/* deltas are being added up, a part at a time */
 } chores;
 
 /* ---- history ---- */
 
-/* Remove some rows that are older than that; returns how many. */
+/* Delete some rows that are older than that.  Returns their number. */
 static int64
 prune_some(TimestampTz before)
 {
@@ -94,7 +96,7 @@ prune_some(TimestampTz before)
 	return count;
 }
 
-/* What a worker does of it every now and then. */
+/* The part of the history that a worker deletes at a time. */
 static void
 prune_a_little(void)
 {
@@ -104,7 +106,10 @@ prune_a_little(void)
 													  60 * 1000));
 }
 
-/* Remove all history that is older than some time.  Returns how many rows. */
+/*
+ * Deletes all history that is older than a given time.  Returns the number of
+ * rows.
+ */
 Datum
 projector_prune(PG_FUNCTION_ARGS)
 {
@@ -141,7 +146,7 @@ pj_chores_init(void)
 	chores.done_at = GetCurrentTimestamp();
 }
 
-/* Is it time for them?  One worker of the database does them. */
+/* Are chores due?  Only one worker of the database does them. */
 bool
 pj_chores_are_due(bool idle)
 {
@@ -150,7 +155,7 @@ pj_chores_are_due(bool idle)
 		!pj_slot_surplus(1);
 }
 
-/* Let cursors follow the log where the capture trigger queues new events. */
+/* Move cursors along the log where the capture trigger queues new events. */
 static void
 follow_log(void)
 {
@@ -169,7 +174,7 @@ follow_log(void)
 	pj_active_followed(tail);
 }
 
-/* Remove what dropped projections have left, and some history. */
+/* Delete what dropped projections have left, and some history. */
 static void
 sweep(TimestampTz now)
 {
@@ -207,13 +212,13 @@ pj_chores_go_on(void)
 }
 
 /*
- * Add up what appends have noted, a part of it at a time: batches come between,
- * and the locks of a part are soon released.
+ * Add up the counts of appends, a part at a time.  Batches come between the
+ * parts, and the locks of each part are released soon.
  */
 void
 pj_chores_add_up(void)
 {
 	pj_activity_set(PJ_AT_CHORES, 0, 0);
-	chores.adding_up = false;	/* an error leaves it so */
+	chores.adding_up = false;	/* stays so after an error */
 	chores.adding_up = pj_deltas_add_up(0, 0, MAX_ADDED_PAIRS);
 }

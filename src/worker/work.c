@@ -1,9 +1,10 @@
 /*
  * work.c
- *	  What a worker does in one transaction: one batch, of a pair or of a run.
+ *	  What a worker does in one transaction: one batch, of a pair or of a
+ *	  run.
  *
  * Other workers and drains may work on the same pair.  A worker skips what it
- * cannot lock at once, and comes back to it later.
+ * cannot lock at once, and tries again later.
  */
 #include "base/compat.h"
 
@@ -22,21 +23,24 @@
 #include "worker/work.h"
 #include "worker/work_queue.h"
 
-/* So many pairs are looked at in one transaction: each takes locks. */
+/*
+ * The maximum number of pairs tried in one transaction, because each takes
+ * locks.
+ */
 #define MAX_PAIRS			64
 
-/* So many runs are tried, until one is found that nobody is working on. */
+/* The maximum number of runs tried, until one is found that is not locked. */
 #define MAX_RUNS			32
 
-/* How long a run that has to wait for a transaction is left alone. */
+/* How long to leave a run alone that waits for a transaction. */
 #define RUN_WAITS_MS		200
 
-/* The run whose next batch has been announced: see caution.c. */
+/* The run whose next batch was announced: see caution.c. */
 static int64 announced_run = 0;
 
 /* ---- looking ---- */
 
-/* Look for work, and find out whether there is reason for caution any more. */
+/* Look for work, and check whether caution is still needed. */
 static void
 look_for_work(void)
 {
@@ -47,8 +51,8 @@ look_for_work(void)
 }
 
 /*
- * Look for work, and do none.  Returns whether there is any, or may be as soon
- * as others have ended.
+ * Look for work without doing any.  Returns true if there is some, or may be
+ * once other transactions have ended.
  */
 bool
 pj_work_look(void)
@@ -62,7 +66,7 @@ pj_work_look(void)
 
 /* ---- a pair ---- */
 
-/* Say what the worker does, where views and people look. */
+/* Report what the worker does, for our views and pg_stat_activity. */
 static void
 report_pair(const PjStep *step)
 {
@@ -73,7 +77,7 @@ report_pair(const PjStep *step)
 									TextDatumGetCString(step->tenant)));
 }
 
-/* Find out up to where the log is settled, if the pair's batch asks for it. */
+/* Find the settled tail of the log, if the pair's batch needs it. */
 static void
 find_tail(const PjStep *step, PjBounds *bounds)
 {
@@ -81,7 +85,7 @@ find_tail(const PjStep *step, PjBounds *bounds)
 		bounds->tail = pj_tail(0);
 }
 
-/* Apply the event that the transaction before this one has announced. */
+/* Apply the event that the previous transaction has announced. */
 static void
 apply_announced(PjStep *step)
 {
@@ -94,8 +98,8 @@ apply_announced(PjStep *step)
 }
 
 /*
- * One event of a pair that is not trusted: first it is announced, and in the
- * next transaction applied (see caution.c).  The pair has been entered.
+ * Process one event of a pair that is not trusted: announce it, and apply it
+ * in the next transaction (see caution.c).  The pair has been entered.
  */
 static bool
 work_with_caution(PjStep *step)
@@ -122,7 +126,7 @@ work_with_caution(PjStep *step)
 	return !idle;
 }
 
-/* One batch of a pair that has been entered. */
+/* Process one batch of a pair that has been entered. */
 static bool
 work_on_pair(PjStep *step)
 {
@@ -132,7 +136,7 @@ work_on_pair(PjStep *step)
 	find_tail(step, &bounds);
 	progress = pj_step(step, &bounds);
 
-	/* a failed event must be tried again at its time: find out when */
+	/* find the time of the next retry */
 	if (progress == PJ_MORE || step->counts.failed > 0)
 		pj_queue_look_again();
 	if (step->busy || (pj_pair_behind(&step->pair) &&
@@ -148,7 +152,7 @@ work_on_pair(PjStep *step)
 	return progress != PJ_IDLE;
 }
 
-/* One batch of the next pair.  Returns whether anything was done. */
+/* Process one batch of the next pair.  Returns true if anything was done. */
 static bool
 work_on_next(void)
 {
@@ -157,7 +161,7 @@ work_on_next(void)
 	pj_current_set(step->projection_id, step->tenant);
 	if (!pj_step_enter(step))
 	{
-		/* whoever wakes us at commit still has its locks */
+		/* the session that woke us at commit may still hold its locks */
 		pj_queue_poll();
 		return false;
 	}
@@ -180,8 +184,8 @@ report_run(const PjRun *run)
 }
 
 /*
- * One batch of a run.  Returns false if another may be tried: somebody else is
- * at work on this one, or it has to wait.
+ * Process one batch of a run.  Returns false if another run may be tried: this
+ * one is locked, or has to wait.
  */
 static bool
 work_on_run(PjRun *run)
@@ -191,7 +195,7 @@ work_on_run(PjRun *run)
 	if (pj_caution_needed(run->projection_id, run->tenant) &&
 		announced_run != run->id)
 	{
-		/* its batch comes in the next transaction */
+		/* its batch follows in the next transaction */
 		announced_run = pj_run_announce(run) ? run->id : 0;
 		pj_queue_look_again();
 		return true;
@@ -218,7 +222,7 @@ work_on_run(PjRun *run)
 	return true;
 }
 
-/* One batch of the first run that can be gone on with, if there is one. */
+/* Process one batch of the first run that is not blocked, if there is one. */
 static bool
 work_on_runs(void)
 {
@@ -243,8 +247,8 @@ work_on_runs(void)
 }
 
 /*
- * Look for work if there is none, and do one batch.  Returns whether one was
- * done.
+ * Look for work if the queue is empty, and process one batch.  Returns true if
+ * one was processed.
  */
 bool
 pj_work(void)

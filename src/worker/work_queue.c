@@ -1,14 +1,14 @@
 /*
  * work_queue.c
- *	  What a worker does next, and when it looks again.
+ *	  What a worker does next, and when it looks for work again.
  *
- * Work is found by looking (feed/due_pairs.c), and done in rounds: one batch of
- * each pair that has something to do, and one batch of a run, which takes part
- * like one more pair.  Pairs that have more to do than one batch go into the
- * next round, so that they need not be found again every time.
+ * Work is found by a scan (feed/due_pairs.c) and done in rounds: one batch of
+ * each pair with work, and one batch of a run, which counts as one more pair.
+ * Pairs with more than one batch of work go into the next round, so that they
+ * need not be found by a scan each time.
  *
- * The queue is the worker's own.  It may be lost at any time: what is to be
- * done is found again.
+ * The queue is local to the worker.  It may be lost at any time, because work
+ * can always be found again.
  */
 #include "base/compat.h"
 
@@ -27,18 +27,18 @@
 #include "registry/projection.h"
 #include "worker/work_queue.h"
 
-/* While some have more to do, how often to look who else has something. */
+/* How often to look for other pairs with work, while some have more to do. */
 #define LOOK_MS				50
 
-/* How often to look whether a writer has ended that all wait for. */
+/* How often to check whether a writer that pairs wait for has ended. */
 #define POLL_MIN_MS			5
 #define POLL_MAX_MS			200
 
-/* How long a claim's hint is trusted (see PjStep.claim_after). */
+/* How long a hint for claims is used (see PjStep.claim_after). */
 #define HINT_MS				1000
 #define MAX_KNOWN_HINTS		64
 
-/* A pair that must wait. */
+/* A pair that is left alone for a while. */
 typedef struct Penalty
 {
 	int32		projection_id;
@@ -50,29 +50,29 @@ static struct
 {
 	/* this round, and the next one */
 	MemoryContext context;		/* of both */
-	List	   *round;			/* of PjStep: the pairs yet to do */
-	List	   *again;			/* those that have more to do */
-	bool		runs;			/* a run is yet to do */
-	bool		runs_again;		/* and has more to do */
+	List	   *round;			/* list of PjStep: pairs left in this round */
+	List	   *again;			/* pairs for the next round */
+	bool		runs;			/* this round still includes a run */
+	bool		runs_again;		/* so does the next one */
 
-	/* pairs that are left alone for a while */
+	/* pairs to be left alone for a while */
 	MemoryContext penalty_context;
-	List	   *penalties;		/* of Penalty */
+	List	   *penalties;		/* list of Penalty */
 
-	/* when to look again */
+	/* when to look for work again */
 	bool		look_again;		/* before sleeping */
 	TimestampTz looked_at;
-	TimestampTz wake_at;		/* sleep no longer than until then */
-	TimestampTz next_due;		/* when a failed event is to be tried again */
-	uint32		wakeups;		/* how often we had been woken when we looked */
-	bool		penalized;		/* a pair is left alone that has work */
-	bool		polling;		/* others block some pair, and do not wake us
-								 * when they end */
-	int			poll_ms;		/* how long to wait for them this time */
-	TimestampTz hints_at;		/* when claims last began at the start */
+	TimestampTz wake_at;		/* sleep no longer than this */
+	TimestampTz next_due;		/* time of the next retry */
+	uint32		wakeups;		/* number of wake-ups when we last looked */
+	bool		penalized;		/* a pair with work is left alone */
+	bool		polling;		/* a pair is blocked by a session that will not
+								 * wake us */
+	int			poll_ms;		/* the current interval for that */
+	TimestampTz hints_at;		/* when claims last started from the beginning */
 } queue;
 
-/* The pair that is worked on, in memory that lasts. */
+/* The pair being worked on, in long-lived memory. */
 static struct
 {
 	int32		projection_id;	/* 0 if there is none */
@@ -94,7 +94,9 @@ pj_queue_init(void)
 
 /* ---- the pair that is worked on ---- */
 
-/* An error, or the end of the worker, is blamed on this pair from now on. */
+/*
+ * From now on this pair is blamed for an error, or for the end of the worker.
+ */
 void
 pj_current_set(int32 projection_id, Datum tenant)
 {
@@ -116,7 +118,7 @@ pj_current_clear(void)
 	current.tenant = 0;
 }
 
-/* The pair that is worked on.  Returns false if there is none. */
+/* Get the pair being worked on.  Returns false if there is none. */
 bool
 pj_current(int32 *projection_id, Datum *tenant)
 {
@@ -144,7 +146,7 @@ forget_old_penalties(TimestampTz now)
 	}
 }
 
-/* Leave the pair that is worked on alone for a while. */
+/* Leave the current pair alone for a while. */
 void
 pj_queue_penalize(int ms)
 {
@@ -165,7 +167,7 @@ pj_queue_penalize(int ms)
 	MemoryContextSwitchTo(caller);
 }
 
-/* Is a pair, which has something to do, left alone for now? */
+/* Must this pair, which has work, be left alone for now? */
 bool
 pj_queue_is_penalized(int32 projection_id, Datum tenant)
 {
@@ -210,7 +212,7 @@ pj_queue_poll(void)
 													queue.poll_ms));
 }
 
-/* Has a pair work that is left alone for now? */
+/* Is a pair with work left alone for now? */
 bool
 pj_queue_has_penalized(void)
 {
@@ -224,21 +226,21 @@ pj_queue_waits_for_others(void)
 	return queue.polling || queue.penalized;
 }
 
-/* When to look again, if nothing wakes us before. */
+/* Returns when to look for work again, if nothing wakes us earlier. */
 TimestampTz
 pj_queue_wake_at(void)
 {
 	return queue.wake_at;
 }
 
-/* When a failed event is to be tried again. */
+/* Returns the time of the next retry. */
 TimestampTz
 pj_queue_next_due(void)
 {
 	return queue.next_due;
 }
 
-/* How often we had been woken when we last looked. */
+/* Returns the number of wake-ups when we last looked for work. */
 uint32
 pj_queue_wakeups(void)
 {
@@ -247,7 +249,7 @@ pj_queue_wakeups(void)
 
 /* ---- finding work ---- */
 
-/* Where to begin claiming, if we know that from the last round. */
+/* Returns where to start claiming, if known from the last round. */
 static int64
 claim_hint(List *known, const PjPair *pair)
 {
@@ -265,8 +267,9 @@ claim_hint(List *known, const PjPair *pair)
 }
 
 /*
- * What is known of where to begin claiming, for a few pairs that have more to
- * do than one batch.  Now and then, claims begin at the start.
+ * Returns the known starting points for claims, of a few pairs with more than
+ * one batch of work.  From time to time it returns none, so that claims start
+ * from the beginning.
  */
 static List *
 known_hints(void)
@@ -295,7 +298,7 @@ known_hints(void)
 	return known;
 }
 
-/* Find the pairs of a projection that have something to do. */
+/* Add the pairs of a projection that have work. */
 static void
 add_pairs(PjScan *scan, int32 projection_id, List *known)
 {
@@ -320,23 +323,26 @@ add_pairs(PjScan *scan, int32 projection_id, List *known)
 	}
 }
 
-/* Forget what was known of when to look again. */
+/* Reset what is known about when to look again. */
 static void
 begin_look(void)
 {
-	/* what others commit from now on wakes us again */
+	/* commits from now on wake us again */
 	ResetLatch(MyLatch);
 	queue.wakeups = pj_slot_wakeups();
 	queue.looked_at = GetCurrentTimestamp();
 	queue.wake_at = TimestampTzPlusMilliseconds(queue.looked_at, pj_naptime);
-	queue.next_due = DT_NOEND;	/* if what follows fails, none is known */
+	queue.next_due = DT_NOEND;	/* in case of an error below */
 	queue.look_again = false;
 	if (!queue.polling)
 		queue.poll_ms = 0;
 	queue.polling = queue.penalized = false;
 }
 
-/* The next retry is due then, by a clock that tests may move. */
+/*
+ * Store the time of the next retry, which is given by a clock that tests may
+ * move.
+ */
 static void
 note_next_due(TimestampTz next_due)
 {
@@ -345,7 +351,7 @@ note_next_due(TimestampTz next_due)
 	queue.wake_at = Min(queue.wake_at, queue.next_due);
 }
 
-/* Look who has something to do, and begin a new round. */
+/* Look for pairs with work, and begin a new round. */
 void
 pj_queue_fill(void)
 {
@@ -377,8 +383,8 @@ pj_queue_fill(void)
 }
 
 /*
- * Begin a round with those who have more to do.  Returns false if there are
- * none, or it is time to look who else has something.
+ * Begin a round with the pairs that have more work.  Returns false if there
+ * are none, or if it is time to look for others.
  */
 bool
 pj_queue_refill(void)
@@ -395,7 +401,7 @@ pj_queue_refill(void)
 
 /* ---- a round ---- */
 
-/* Is something true of one of the pairs yet to do? */
+/* Does the condition hold for one of the pairs left in this round? */
 bool
 pj_queue_any(bool (*condition) (int32 projection_id, Datum tenant))
 {
@@ -411,14 +417,14 @@ pj_queue_any(bool (*condition) (int32 projection_id, Datum tenant))
 	return false;
 }
 
-/* Is there a pair yet to do in this round? */
+/* Are pairs left in this round? */
 bool
 pj_queue_has_pairs(void)
 {
 	return queue.round != NIL;
 }
 
-/* Is there neither a pair nor a run yet to do in this round? */
+/* Is neither a pair nor a run left in this round? */
 bool
 pj_queue_round_is_over(void)
 {
@@ -432,7 +438,10 @@ pj_queue_is_done(void)
 	return queue.round == NIL && !queue.look_again;
 }
 
-/* An error that is of no pair: forget what there is to do, for some time. */
+/*
+ * After an error that no pair has caused: drop the queue, and look for work
+ * again after some time.
+ */
 void
 pj_queue_abandon(int ms)
 {
@@ -441,7 +450,7 @@ pj_queue_abandon(int ms)
 	queue.wake_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ms);
 }
 
-/* Take the next pair of this round, of which there must be one. */
+/* Take the next pair of this round; there must be one. */
 PjStep *
 pj_queue_next(void)
 {
@@ -451,7 +460,7 @@ pj_queue_next(void)
 	return step;
 }
 
-/* The pair has more to do, at once or in the next round. */
+/* Put a pair with more work back, into this round or the next one. */
 void
 pj_queue_put_back(PjStep *step, bool at_once)
 {
@@ -467,7 +476,7 @@ pj_queue_put_back(PjStep *step, bool at_once)
 	MemoryContextSwitchTo(caller);
 }
 
-/* Take the runs' turn in this round, if they have not had it. */
+/* Is it the runs' turn in this round?  They get one turn. */
 bool
 pj_queue_take_runs(void)
 {
@@ -478,7 +487,7 @@ pj_queue_take_runs(void)
 	return runs;
 }
 
-/* A run has had a batch: runs take part in the next round too. */
+/* A batch of a run was processed: runs get a turn in the next round, too. */
 void
 pj_queue_put_back_runs(void)
 {
