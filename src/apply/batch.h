@@ -40,8 +40,8 @@ typedef struct PjBatch
 	int32		books;			/* id of the pair's offsets and items */
 	const PjKind *kind;
 	const char *tenant;
-	PjOffset   *offsets;		/* of the ranges' aggregates; updated as events
-								 * are applied */
+	PjOffset   *offsets;		/* of the ranges' aggregates; updated as
+								 * events are applied */
 	PjSlice    *slices;			/* one for each range, or one in all */
 	int			nslices;
 	PjEvent   **events;			/* of all slices, one after the other */

@@ -196,8 +196,8 @@ pj_batch_apply_piece(PjBatch *batch, int lo, int hi, int *failed_at)
 								 * has moved the offset */
 	else if (error && !piece.moving && pj_failure_swallowed(error) &&
 			 pj_projection_problem(batch->projection) != NULL)
-		error = NULL;			/* not the event's fault: the projection can no
-								 * longer run */
+		error = NULL;			/* not the event's fault: the projection can
+								 * no longer run */
 	else if (error && (piece.moving || !pj_failure_swallowed(error)))
 		ReThrowError(error);
 	batch->result->conflict = !error && !piece.done;

@@ -1,9 +1,9 @@
 /*
  * guc.c
- *	  Settings, and the clock that back-off goes by.
+ *	  Settings, and the clock that decides when retries are due.
  *
- * The clock can be moved forward by a superuser, so that a test of back-off
- * need not wait for it.
+ * A superuser can move the clock forward, so that tests of retries do not have
+ * to wait.
  */
 #include "base/compat.h"
 
@@ -36,10 +36,10 @@ static const struct config_enum_entry progress_levels[] = {
 	{NULL, 0, false}
 };
 
-/* Read back by handlers and policies through current_setting() only. */
+/* Only read by handlers and policies, with current_setting(). */
 static char *tenant_id = NULL;
 
-/* The time that decides whether a retry is due. */
+/* Returns the time that decides whether a retry is due. */
 TimestampTz
 pj_now(void)
 {

@@ -24,8 +24,8 @@ typedef struct PjStep
 	/* set by the caller */
 	int32		projection_id;
 	Datum		tenant;
-	int64		claim_after;	/* where to look for pending items; a hint that
-								 * pj_step() updates */
+	int64		claim_after;	/* where to look for pending items; a hint
+								 * that pj_step() updates */
 
 	/* set by pj_step_enter() */
 	PjPair		pair;

@@ -28,7 +28,8 @@
 
 static int	my_slot = -1;
 static uint32 my_generation;
-static bool given_up = false;	/* the slot may belong to another worker by now */
+static bool given_up = false;	/* the slot may belong to another worker by
+								 * now */
 
 /* ---- slots ---- */
 

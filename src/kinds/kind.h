@@ -51,8 +51,8 @@ typedef struct PjWork
 	int			lo;				/* the first event */
 	int			hi;				/* one after the last event */
 	volatile int at;			/* index of the current event, or PJ_UNKNOWN */
-	PjDigest	digest;			/* change of the read model's digest, if one is
-								 * kept */
+	PjDigest	digest;			/* change of the read model's digest, if one
+								 * is kept */
 } PjWork;
 
 typedef struct PjKind

@@ -171,9 +171,7 @@ append_events(const PjNewEvents *events, int64 expected)
 		last = find_last(events);
 		if (expected >= 0 && expected != last)
 		{
-			/*
-			 * the transaction we waited for may have inserted the same event
-			 */
+			/* the event we waited for may be the same one */
 			known = find_known(events);
 			if (known > 0)
 				return known;

@@ -70,7 +70,8 @@ typedef struct Merge
 	Oid			collation;
 
 	/*
-	 * rows to be written next, and their new contents; NULL if the row must go
+	 * rows to be written next, and their new contents; NULL if the row must
+	 * go
 	 */
 	PjFoldRow	rows[CHUNK_ROWS];
 	HeapTuple	wanted[CHUNK_ROWS];

@@ -197,7 +197,8 @@ compare_sides(Trying *trying, int target)
 typedef struct Showing
 {
 	Trying	   *trying;
-	PjDifference *first;		/* the differences of the target, sorted by key */
+	PjDifference *first;		/* the differences of the target, sorted by
+								 * key */
 	int			count;
 	bool		live;
 } Showing;

@@ -26,8 +26,8 @@ typedef struct PjDifference
 typedef struct PjTrial
 {
 	/* what to replay */
-	PjPair		pair;			/* its projection may be a modified copy of the
-								 * registered one */
+	PjPair		pair;			/* its projection may be a modified copy of
+								 * the registered one */
 	Datum		aggregate;		/* 0 for all */
 	bool		bounded;		/* replay only events that have been applied */
 	int			max;			/* maximum number of differences to return */

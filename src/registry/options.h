@@ -50,7 +50,8 @@ typedef struct PjOptions
 	bool		digest;
 	const char **digest_ignore; /* names of columns; ends with NULL */
 	const char **writes;		/* names of tables; ends with NULL */
-	bool		shared_targets; /* another projection may have the same targets */
+	bool		shared_targets; /* another projection may have the same
+								 * targets */
 	const char **depends_on;	/* names of projections; ends with NULL */
 } PjOptions;
 

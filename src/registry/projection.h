@@ -73,7 +73,8 @@ typedef struct PjProjection
 	Jsonb	   *options_json;
 	PjOptions	options;
 	bool		paused;
-	bool		overrides;		/* a tenant has a mode, pause or run of its own */
+	bool		overrides;		/* a tenant has a mode, pause or run of its
+								 * own */
 	bool		skips;			/* some events may have been skipped */
 	bool		handed_over;	/* handover_log_seq is set */
 	int64		handover_log_seq;

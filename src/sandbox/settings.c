@@ -47,8 +47,8 @@ typedef struct FixedSetting
 static const char *const untranslated[] = {"C.UTF-8", "C.utf8", "POSIX", NULL};
 
 static const FixedSetting fixed_settings[] = {
-	{"quote_all_identifiers", "off", false},	/* first: it affects how others
-												 * are quoted */
+	{"quote_all_identifiers", "off", false},	/* first: it affects how
+												 * others are quoted */
 	{"TimeZone", "UTC"},
 	{"timezone_abbreviations", "Default"},
 	{"DateStyle", "ISO, YMD"},

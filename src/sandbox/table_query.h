@@ -15,8 +15,8 @@ typedef struct PjTableQuery
 	int			nargs;
 	Oid			types[3];
 	Datum		values[3];
-	Oid			instead;		/* a table with the same columns to use instead
-								 * of that one, or invalid */
+	Oid			instead;		/* a table with the same columns to use
+								 * instead of that one, or invalid */
 	Snapshot	snapshot;		/* NULL for the latest */
 
 	/* Called for each row, if not NULL, in memory that it may reset. */

@@ -66,8 +66,8 @@ static struct
 	TimestampTz next_due;		/* time of the next retry */
 	uint32		wakeups;		/* number of wake-ups when we last looked */
 	bool		penalized;		/* a pair with work is left alone */
-	bool		polling;		/* a pair is blocked by a session that will not
-								 * wake us */
+	bool		polling;		/* a pair is blocked by a session that will
+								 * not wake us */
 	int			poll_ms;		/* the current interval for that */
 	TimestampTz hints_at;		/* when claims last started from the beginning */
 } queue;
