@@ -88,7 +88,7 @@ read_code(FunctionCallInfo fcinfo, PjDefinition *definition)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("a projection needs exactly one of handler, fold, fold_columns and statement"),
-				given ? errdetail("Given were %s.", list.data) :
+				given ? errdetail("These were given: %s.", list.data) :
 				errdetail("None of them was given."),
 				errhint("Name the arguments: projector_create('name', handler => 'function', targets => '{table}')."));
 	if (!PG_ARGISNULL(1))
@@ -145,7 +145,7 @@ notice_workers(PjMode mode)
 		return;
 	ereport(NOTICE,
 			errmsg("a worker is started when there is work to do"),
-			errdetail("The library is not preloaded. If it is, workers run from the start of the server on, also to retry and to finish what was left when it stopped, and projector.workers of them in each database."),
+			errdetail("The library is not preloaded. If it is, projector.workers of them run in each database from server start on, so that retries and work left from before do not wait for an append."),
 			errhint("Add \"projector\" to shared_preload_libraries and restart the server."));
 }
 

@@ -95,12 +95,12 @@ add_pairs(Drain *drain, int32 projection_id, Datum tenant)
 	if (projection->dormant)
 		ereport(NOTICE,
 				errmsg("projection \"%s\" is dormant", projection->name),
-				errhint("Run projector_adopt() if projections shall run in this copy of their database."));
+				errhint("Run projector_adopt() to let projections run in this copy of their database."));
 	else if (projection->mode != PJ_OFF && pj_projection_problem(projection))
 		ereport(NOTICE,
 				errmsg("projection \"%s\" has stopped: %s", projection->name,
 					   pj_projection_problem(projection)),
-				errhint("Repair the cause, or change the projection with projector_alter; it goes on by itself."));
+				errhint("Repair the cause, or change the projection with projector_alter. The projection then continues automatically."));
 
 	n = pj_pairs_due(&drain->scan, projection, &pairs);
 	for (int i = 0; i < n; i++)

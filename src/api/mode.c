@@ -149,7 +149,7 @@ notice_unknown(const PjProjection *projection, Datum tenant)
 		ereport(NOTICE,
 				errmsg("tenant \"%s\" has no events yet",
 					   TextDatumGetCString(tenant)),
-				errdetail("It is noted for projection \"%s\", and counts if there are any.",
+				errdetail("The setting is stored for projection \"%s\", and takes effect once there are events.",
 						  projection->name));
 }
 
@@ -320,7 +320,7 @@ projector_resume(PG_FUNCTION_ARGS)
 			ereport(NOTICE,
 					errmsg("projection \"%s\" is still paused for all tenants",
 						   projection->name),
-					errhint("End that with projector_resume('%s').",
+					errhint("End that pause with projector_resume('%s').",
 							projection->name));
 	}
 	else

@@ -211,7 +211,7 @@ refuse_idle(const Wait *wait, const PjPair *pair)
 				errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
 				errmsg("%s cannot wait in a transaction that has written",
 					   wait->function),
-				errdetail("What it waits for may depend on this transaction's end."),
+				errdetail("The event may not be applied before this transaction ends."),
 				errhint("Commit first, and call it as a statement of its own."));
 }
 
@@ -228,12 +228,12 @@ tell_blocked(const Wait *wait, const PjPair *pair, const Sight *sight)
 				errmsg("event %lld of aggregate \"%s\" is dead",
 					   (long long) sight->dead,
 					   TextDatumGetCString(wait->aggregate)),
-				errhint("Mend its cause and use projector_requeue, or projector_skip."));
+				errhint("Repair the cause and use projector_requeue, or use projector_skip."));
 	else
 		ereport(NOTICE,
 				errmsg("the event at position %lld of the log is dead",
 					   (long long) sight->dead),
-				errhint("Mend its cause and use projector_requeue, or projector_skip."));
+				errhint("Repair the cause and use projector_requeue, or use projector_skip."));
 }
 
 /* Check once.  Returns the answer, or NULL if there is none yet. */
@@ -265,7 +265,7 @@ look(Wait *wait)
 		ereport(NOTICE,
 				errmsg("projection \"%s\" has stopped: %s", wait->name,
 					   pj_projection_problem(projection)),
-				errhint("Repair the cause, or change the projection with projector_alter; it goes on by itself."));
+				errhint("Repair the cause, or change the projection with projector_alter. The projection then continues automatically."));
 		return "blocked";
 	}
 	if (sight.blocked)
@@ -390,7 +390,7 @@ projector_wait_log(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("projector_wait_log cannot be used on a standby"),
-				errdetail("Which transactions are writing events is known to the primary alone."),
+				errdetail("Only the primary knows which transactions are writing events."),
 				errhint("Use projector_wait, for an aggregate."));
 	wait.position = DatumGetInt64(pj_required(fcinfo, 2, "log_seq"));
 	begin_wait(fcinfo, &wait, 3);

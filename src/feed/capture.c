@@ -115,14 +115,14 @@ report_gaps(int64 gaps)
 			errmsg_plural("events are missing from the restored log, in %lld place",
 						  "events are missing from the restored log, in %lld places",
 						  gaps, (long long) gaps),
-			errdetail("They were missing when it was dumped. Read models that were built before may not be what a rebuild would give."),
+			errdetail("They were missing when it was dumped. Read models that were built before that may differ from a rebuild."),
 			errhint("See projector.missing_events."));
 }
 
 /* ---- applying ---- */
 
 static const char run_is_active[] =
-"A run is at work on the projection for this tenant.";
+"A run of the projection is active for this tenant.";
 
 /*
  * Leave events to a worker.  "tried" says that some may already have outbox

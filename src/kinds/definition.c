@@ -286,7 +286,7 @@ pj_definition_check_mode(const char *name, PjMode mode, PjOrdering ordering)
 				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				errmsg("projection \"%s\" cannot be tried in mode \"shadow\" with ordering \"log\"",
 					   name),
-				errdetail("A trial takes one aggregate's events at a time, not all of the tenant's before it."),
+				errdetail("A trial applies the events of one aggregate, without earlier events of others."),
 				errhint("Use mode \"async\" for one tenant first."));
 }
 
@@ -309,7 +309,7 @@ check_on_error(const PjDefinition *definition, const PjOptions *options)
 				   pj_ordering_names[definition->ordering]),
 			by_log ?
 			errdetail("Holding back one aggregate would let events of others overtake it.") :
-			errdetail("A failed event keeps nothing back but its own aggregate."),
+			errdetail("A failed event holds back only its own aggregate."),
 			errhint("Possible values are \"%s\" and \"skip\".",
 					pj_on_error_names[right]));
 }

@@ -102,7 +102,7 @@ check_found(PjFoldBatch *batch, AttrNumber attno, const PjFoldRow *row,
 			errmsg("row of \"%s\" is that of \"%s\"",
 				   TextDatumGetCString(id),
 				   OidOutputFunctionCall(output, row->values[attno - 1])),
-			errdetail("To column \"%s\" both are equal, but they are different ids.",
+			errdetail("Column \"%s\" treats both as equal, but they are different ids.",
 					  NameStr(attribute->attname)),
 			errhint("Make the column of type text, with a collation that is deterministic."));
 }

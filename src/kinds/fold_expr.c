@@ -95,12 +95,12 @@ parse_string(const char *str)
 		select->limitOffset || select->limitCount || select->distinctClause ||
 		select->lockingClause || select->op != SETOP_NONE ||
 		linitial_node(ResTarget, select->targetList)->name != NULL)
-		refuse_expression("It reads like a query.");
+		refuse_expression("It looks like a query.");
 
 	/* transformExpr() would expand a star to all columns */
 	expr = linitial_node(ResTarget, select->targetList)->val;
 	if (IsA(expr, ColumnRef) && IsA(llast(((ColumnRef *) expr)->fields), A_Star))
-		refuse_expression("It stands for several columns.");
+		refuse_expression("It expands to several columns.");
 	return expr;
 }
 
@@ -243,7 +243,7 @@ check_column(Relation target, const char *name, AttrNumber attno,
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("fold_columns must not name column \"%s\"", name),
-				errdetail("It is filled in by itself."));
+				errdetail("The runtime sets it."));
 }
 
 static void

@@ -60,7 +60,7 @@ describe_event(void *arg)
 	const PjEvent *event;
 
 	if (geterrcode() == ERRCODE_INSUFFICIENT_PRIVILEGE)
-		errhint("The code runs as the projection's owner \"%s\": grant it what is missing; with row-level security, it needs a policy that lets projector_tenant_id() in. A handler that appends events needs option \"may_append\" and the privileges of an appender.",
+		errhint("The code runs as the projection's owner \"%s\": grant it what is missing; with row-level security, it needs a policy that allows the rows of projector_tenant_id(). A handler that appends events needs option \"may_append\" and the privileges of an appender.",
 				work->projection->owner);
 	if (work->at == PJ_UNKNOWN && work->hi - work->lo > 1)
 	{

@@ -259,10 +259,10 @@ report_projection(const PjProjection *projection)
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("projection \"%s\" has stopped: %s", projection->name,
 					   problem),
-				errhint("Repair the cause, or change the projection with projector_alter; it goes on by itself."));
+				errhint("Repair the cause, or change the projection with projector_alter. The projection then continues automatically."));
 	if (ended)
 		ereport(LOG,
-				errmsg("projection \"%s\" goes on", projection->name));
+				errmsg("projection \"%s\" continues", projection->name));
 	if (kept->reported)
 		pfree(kept->reported);
 	kept->reported = problem ?

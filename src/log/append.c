@@ -75,7 +75,7 @@ find_known(const PjNewEvents *events)
 				errdetail("Nothing was appended to aggregate \"%s\" of tenant \"%s\".",
 						  TextDatumGetCString(events->aggregate),
 						  TextDatumGetCString(events->tenant)),
-				errhint("Send a batch again as it was, or new events only."));
+				errhint("Send the same batch again, or only new events."));
 	return last;
 }
 
@@ -190,7 +190,7 @@ append_events(const PjNewEvents *events, int64 expected)
 						   TextDatumGetCString(events->aggregate),
 						   TextDatumGetCString(events->tenant)),
 					errdetail("An event with the same log_seq or event_id is in the log already."),
-					errhint("If the log was copied from elsewhere, set its sequence behind the greatest log_seq."));
+					errhint("If the log was copied from elsewhere, set its sequence to the greatest log_seq or higher."));
 	}
 }
 

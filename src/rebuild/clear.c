@@ -201,7 +201,7 @@ pj_clear_check(const PjProjection *projection, bool aggregate)
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("projection \"%s\" cannot be cleared for one aggregate",
 					   projection->name),
-				errdetail("Which rows are those of an aggregate is known for folds only whose key is the aggregate."),
+				errdetail("Only a fold whose key is the aggregate knows which rows belong to an aggregate."),
 				errhint("Rebuild the tenant, or set option \"clear\" to a function (tenant_id text, aggregate_id text)."));
 }
 

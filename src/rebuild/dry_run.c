@@ -381,7 +381,7 @@ pj_trial_enter(PjTrial *trial, PjProjection *projection, Datum tenant)
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("projection \"%s\" has an active run for tenant \"%s\"",
 					   projection->name, TextDatumGetCString(tenant)),
-				errdetail("Run %lld is at work on it.",
+				errdetail("Run %lld is active.",
 						  (long long) pair->run_id),
 				errhint("Wait for its end."));
 	if (pair->state == PJ_REPLAYING)

@@ -139,7 +139,7 @@ pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
 				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				errmsg("projection \"%s\" cannot be rebuilt for one aggregate",
 					   projection->name),
-				errdetail("It is applied in the order of the log, in which other aggregates' events come between."),
+				errdetail("It is applied in log order, and events of other aggregates come in between."),
 				errhint("Rebuild the tenant."));
 	look_at_pair(&pair, projection, tenant);
 	pj_tenant_require(&pair);

@@ -64,7 +64,7 @@ check_repeatable(const PjProjection *projection, bool force)
 			errmsg("projection \"%s\" cannot be reset safely",
 				   projection->name),
 			errdetail("Its events would be applied a second time to a read model that has them already."),
-			errhint("Use projector_rebuild, or set option \"idempotent\" if its code can stand events it has seen. With force => true it is done all the same."));
+			errhint("Use projector_rebuild, or set option \"idempotent\" if its code is idempotent, or use force => true."));
 }
 
 /* Raise an error if this projection, or this pair, cannot be reset. */
@@ -87,7 +87,7 @@ check_resettable(PjProjection *projection, Datum tenant, Datum aggregate)
 				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				errmsg("projection \"%s\" cannot be reset for one aggregate",
 					   projection->name),
-				errdetail("It is applied in the order of the log, in which other aggregates' events come between."),
+				errdetail("It is applied in log order, and events of other aggregates come in between."),
 				errhint("Reset the tenant."));
 }
 

@@ -197,7 +197,7 @@ check_one_aggregate(const PjProjection *projection)
 			errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			errmsg("projection \"%s\" cannot be previewed for one aggregate",
 				   projection->name),
-			errdetail("Which rows are those of an aggregate is known for folds only whose key is the aggregate."),
+			errdetail("Only a fold whose key is the aggregate knows which rows belong to an aggregate."),
 			errhint("Leave out aggregate_id."));
 }
 

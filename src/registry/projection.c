@@ -342,7 +342,7 @@ pj_projection_owner(const PjProjection *projection)
 				errcode(ERRCODE_UNDEFINED_OBJECT),
 				errmsg("owner \"%s\" of projection \"%s\" does not exist",
 					   projection->owner, projection->name),
-				errdetail("A role that was given its name since is another one."),
+				errdetail("A new role with the same name is a different role."),
 				errhint("A superuser can give it another owner: projector_alter('%s', '{\"owner\": \"role\"}').",
 						projection->name));
 	return owner;
@@ -435,7 +435,7 @@ pj_refuse_dormant(const PjProjection *projection)
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("projection \"%s\" is dormant", projection->name),
 				errdetail("It was registered in another database, of which this is a copy."),
-				errhint("Run projector_adopt() if projections shall run here."));
+				errhint("Run projector_adopt() to let projections run here."));
 }
 
 /* Does the projection subscribe to events of this type? */

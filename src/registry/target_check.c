@@ -106,7 +106,7 @@ pj_target_check_storage(Relation rel)
 				errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				errmsg("target \"%s\" is a temporary table",
 					   RelationGetRelationName(rel)),
-				errdetail("A read model must be there for every session."));
+				errdetail("A read model must be visible to every session."));
 	if (is_unlogged(rel))
 		ereport(ERROR,
 				errcode(ERRCODE_WRONG_OBJECT_TYPE),

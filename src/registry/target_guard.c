@@ -205,7 +205,7 @@ check_state(const PjProjection *projection, Oid relid)
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("trigger \"%s\" of target table \"%s\" is missing or disabled",
 					   PJ_ROWGUARD_NAME, RelationGetRelationName(rel)),
-				errdetail("It keeps the projection to the rows of its event's tenant."),
+				errdetail("It restricts the projection to rows of its event's tenant."),
 				errhint("Restore it with projector_alter('%s', '{}').",
 						projection->name));
 	table_close(rel, NoLock);
@@ -259,8 +259,8 @@ check_write(const PjUserCode *code, Oid relid)
 			errcode(ERRCODE_PJ_UNDECLARED),
 			errmsg("projection \"%s\" wrote table \"%s\", which is not one of its targets",
 				   projection->name, get_rel_name(relid)),
-			errdetail("A rebuild would not clear it, and projector_verify would not look at it."),
-			errhint("Add it to \"targets\" with projector_alter, or to option \"writes\" if it is to be outside of the read model."));
+			errdetail("A rebuild would not clear it, and projector_verify would not check it."),
+			errhint("Add it to \"targets\" with projector_alter, or to option \"writes\" if it is not part of the read model."));
 }
 
 /* Fill in the context in which a projection's code runs for a tenant. */

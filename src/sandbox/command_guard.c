@@ -80,7 +80,7 @@ check_write(const PjUserCode *code, Oid relid)
 				errcode(ERRCODE_PJ_UNDECLARED),
 				errmsg("projection \"%s\" cannot write table \"%s\" now",
 					   code->projection, get_rel_name(relid)),
-				errdetail("Its code is being looked at, not applied."));
+				errdetail("Its code is not being applied to an event."));
 }
 
 /* COPY has no plan, so check its table here. */
@@ -163,8 +163,8 @@ guard_access(ObjectAccessType access, Oid classId, Oid objectId, int subId,
 				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				errmsg("projection \"%s\" cannot call function %s",
 					   code->projection, format_procedure(objectId)),
-				errdetail("It would reach what belongs to the session."),
-				errhint("Of large objects lo_get and lo_put can be used."));
+				errdetail("It would access state of the session."),
+				errhint("For large objects, use lo_get and lo_put."));
 }
 
 /*

@@ -203,7 +203,7 @@ pj_caution_end_if_over(bool suspects)
 	caution.pairs = NULL;
 	caution.all = false;
 	ereport(LOG,
-			errmsg("projector worker goes on as usual"));
+			errmsg("projector worker continues normally"));
 }
 
 /* Read one mark.  Returns true if its worker is gone. */
@@ -245,7 +245,7 @@ unmark(int code, Datum arg)
 	if (pj_deadline_ignored())
 		ereport(LOG,
 				errmsg("projector worker ends because a projection's code ignores its option \"timeout\""),
-				errdetail("It was at projection %d, tenant \"%s\".",
+				errdetail("It was working on projection %d, tenant \"%s\".",
 						  projection_id,
 						  at_pair ? TextDatumGetCString(tenant) : ""));
 	StartTransactionCommand();
@@ -289,6 +289,6 @@ pj_caution_begin(void)
 	before_shmem_exit(unmark, (Datum) 0);
 	if (caution.pairs != NULL)
 		ereport(LOG,
-				errmsg("projector worker goes on with caution, one event at a time"),
-				errdetail("A worker before it did not end in an orderly way."));
+				errmsg("projector worker continues with caution, one event at a time"),
+				errdetail("A previous worker did not exit normally."));
 }

@@ -88,7 +88,7 @@ check_wanted(void)
 	if (pj_database_is_wanted(MyDatabaseId))
 		ereport(FATAL,
 				errcode(ERRCODE_ADMIN_SHUTDOWN),
-				errmsg("projector worker leaves a database that somebody wants to drop, rename or copy"));
+				errmsg("projector worker exits because its database is to be dropped, renamed or copied"));
 }
 
 /* Exit if the extension does not exist here. */
