@@ -135,7 +135,7 @@ read_create_arguments(FunctionCallInfo fcinfo, PjDefinition *definition)
 	definition->settings = DatumGetJsonbP(pj_required(fcinfo, 13, "settings"));
 }
 
-/* ---- what is said ---- */
+/* ---- messages to the user ---- */
 
 /* Tell the user that, without preloading, a worker is started by an append. */
 static void

@@ -148,7 +148,7 @@ read_changes(PjStatement *stmt, Change **changes)
 	return n;
 }
 
-/* ---- judging ---- */
+/* ---- checking a projection ---- */
 
 /* Is this a column that the projection is known to use? */
 static bool

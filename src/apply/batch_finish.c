@@ -260,7 +260,7 @@ pj_batch_finish(PjBatch *batch)
 	hold_and_release(batch);
 }
 
-/* ---- a batch that was only tried ---- */
+/* ---- trials ---- */
 
 /*
  * Returns the verdict for the event at an index of the batch, if it is there.

@@ -158,7 +158,7 @@ pj_unlock_driver(int32 projection_id, Datum tenant)
 	LockRelease(&tag, ExclusiveLock, false);
 }
 
-/* ---- asking which locks we have, for assertions ---- */
+/* ---- which locks we hold, for assertions ---- */
 
 /* Do we hold a lock in this mode?  ExclusiveLock includes ShareLock. */
 static bool

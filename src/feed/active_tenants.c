@@ -50,7 +50,7 @@ typedef struct Tenant
 } Tenant;
 
 static HTAB *tenants = NULL;
-static MemoryContext context = NULL;	/* of the tenants' names */
+static MemoryContext context = NULL;	/* for the tenants' names */
 static dlist_head to_read;
 static dlist_head to_follow;
 static bool ambiguous = false;	/* two tenants have the same hash */

@@ -256,7 +256,7 @@ capture_inline(PjProjection *projection, Datum tenant, PjMode mode,
 		enqueue(projection, events, n, false);
 }
 
-/* ---- handing events to projections ---- */
+/* ---- passing events to projections ---- */
 
 /*
  * Returns the mode in which a projection gets a tenant's new events.  It may

@@ -129,7 +129,7 @@ behind_bound(const PjPair *pair, const PjBounds *bounds)
 		pair->handover;
 }
 
-/* ---- the log, in its own order ---- */
+/* ---- the log, in log order ---- */
 
 /* A part of the log, up to the first missing event. */
 typedef struct LogPart

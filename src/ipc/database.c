@@ -15,7 +15,7 @@
 
 #include "ipc/shared.h"
 
-/* ---- where none shall run ---- */
+/* ---- where workers are stopped ---- */
 
 /* Are workers stopped in a database? */
 bool
@@ -79,7 +79,7 @@ pj_forbidden(Oid **dboids)
 	return n;
 }
 
-/* ---- who waits ---- */
+/* ---- waiting databases ---- */
 
 static WaitingDatabase *
 find_waiting(Oid dboid)

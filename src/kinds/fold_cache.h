@@ -18,13 +18,13 @@
 typedef struct PjKeptFold
 {
 	int32		id;				/* hash key */
-	uint64		version;		/* of the registry's row */
-	uint64		generation;		/* of functions */
+	uint64		version;		/* version of the registry row */
+	uint64		generation;		/* pj_code_generation() when compiled */
 	Oid			target;			/* invalid if nothing is compiled */
 	bool		changed;		/* the target has changed */
 	Oid			function;		/* invalid if defined by expressions */
 	PjFoldCode *code;
-	MemoryContext context;		/* of the code */
+	MemoryContext context;		/* for the code */
 	bool		running;		/* stays true after an error */
 } PjKeptFold;
 

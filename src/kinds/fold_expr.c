@@ -42,7 +42,7 @@ typedef struct Scope
 {
 	ParseState *pstate;
 	int			row;			/* range table index of "s", or 0 */
-	int			event;			/* of "e" */
+	int			event;			/* range table index of "e" */
 	const char *what;			/* describes the expression in errors */
 	Bitmapset  *read;			/* columns of "s" that are read; 0 means all */
 	bool		plain;			/* so far; see PjFoldCode */
@@ -386,7 +386,7 @@ compile_defaults(PjFoldCode *code, Scope *scope, Relation target,
 	}
 }
 
-/* ---- all of it ---- */
+/* ---- compiling ---- */
 
 static bool
 has_index_expressions(Relation target)

@@ -19,7 +19,7 @@ typedef struct PjFoldCode
 	TupleTableSlot *event_slot; /* "e" */
 	TupleTableSlot *row_slot;	/* "s" */
 	int			ncolumns;		/* 0 if the fold is a function */
-	AttrNumber *attnos;			/* of the columns */
+	AttrNumber *attnos;			/* the columns' numbers */
 	ExprState **columns;
 	ExprState **defaults;		/* per column of the table; NULL if none */
 	ExprState  *key;			/* NULL if it is the aggregate */

@@ -31,7 +31,7 @@ typedef struct PjFoldRow
 	ItemPointerData place;
 	bool		present;		/* the row exists now */
 	bool		changed;		/* it must be written */
-	Datum	   *values;			/* of all columns */
+	Datum	   *values;			/* values of all columns */
 	bool	   *nulls;
 	bool	   *owned;			/* which values are separately allocated */
 	HeapTuple	tuple;			/* holds the other values, or NULL */
@@ -49,14 +49,14 @@ typedef struct PjFoldTarget
 	Relation	store;			/* where rows are stored: the heap, or a copy
 								 * that a rebuild is building */
 	Relation	index;			/* the store's primary key */
-	TupleDesc	desc;			/* of the rows as a type */
+	TupleDesc	desc;			/* the rows' type */
 	PjFoldColumns columns;
 	Datum		tenant;			/* in the column's type */
 	EState	   *estate;
 	ResultRelInfo *info;		/* of the heap, for constraints */
 	ResultRelInfo *store_info;
 	TupleTableSlot *slot;		/* for a row in memory */
-	MemoryContext context;		/* of the rows */
+	MemoryContext context;		/* for the rows */
 	Size		bytes;			/* size of the values set since the rows were
 								 * read */
 } PjFoldTarget;

@@ -31,7 +31,7 @@ typedef struct PjDefinition
 	PjMode		mode;
 	PjOrdering	ordering;
 	Jsonb	   *options;
-	const char *search_path;	/* that the code runs with */
+	const char *search_path;	/* the code's search_path */
 	Jsonb	   *settings;		/* the code's own, on top of the fixed ones */
 	const char **dependencies;	/* if registered, the previous value of option
 								 * "depends_on"; else NULL */

@@ -40,8 +40,8 @@
 typedef struct KeptCode
 {
 	int32		id;				/* hash key */
-	uint64		version;		/* of the registry's row */
-	uint64		generation;		/* of the function's oid */
+	uint64		version;		/* version of the registry row */
+	uint64		generation;		/* pj_code_generation() of the lookup */
 	Oid			function;		/* invalid if it must be looked up */
 	SPIPlanPtr	checkpoint;		/* reads a row's stamp; NULL until needed */
 	char	   *query;			/* its text, with the target's name at that

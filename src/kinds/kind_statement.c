@@ -43,7 +43,7 @@
 typedef struct KeptStatement
 {
 	int32		id;				/* hash key */
-	uint64		version;		/* of the registry's row */
+	uint64		version;		/* version of the registry row */
 	SPIPlanPtr	plan;
 } KeptStatement;
 

@@ -32,11 +32,11 @@
 typedef struct KeptProblem
 {
 	int32		id;				/* hash key */
-	uint64		version;		/* of the registry's row */
-	uint64		generation;		/* of functions and roles */
-	uint64		seen;			/* the registry's generation */
+	uint64		version;		/* version of the registry row */
+	uint64		generation;		/* pj_code_generation() of the check */
+	uint64		seen;			/* last registry generation that had it */
 	bool		changed;		/* a target has changed, or the entry is new */
-	MemoryContext context;		/* of what follows */
+	MemoryContext context;		/* for targets and problem */
 	int			ntargets;
 	Oid		   *targets;
 	const char *problem;		/* NULL if there is none */
@@ -123,7 +123,7 @@ find_kept(int32 id)
 	return kept;
 }
 
-/* ---- finding out ---- */
+/* ---- finding problems ---- */
 
 static const char *
 find_target_problem(const PjProjection *projection, Oid owner)

@@ -109,7 +109,7 @@ projector_digest_all(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(pj_digest_text(&digest)));
 }
 
-/* ---- checking what is kept ---- */
+/* ---- checking stored digests ---- */
 
 /* One stored digest. */
 typedef struct Kept

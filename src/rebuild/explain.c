@@ -225,7 +225,7 @@ explain_on_trial(Explanation *explanation)
 	pj_trials(explanation->projection, run_trial, &trial);
 }
 
-/* ---- others ---- */
+/* ---- handlers and statements ---- */
 
 static void
 list_events(const Explanation *explanation)

@@ -41,7 +41,7 @@
 PG_FUNCTION_INFO_V1(projector_rebuild);
 PG_FUNCTION_INFO_V1(projector_catch_up);
 
-/* ---- telling people ---- */
+/* ---- progress ---- */
 
 /* Report progress now and then, for a user at a terminal. */
 static void

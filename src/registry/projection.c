@@ -85,8 +85,8 @@ static struct
 	bool		changed;		/* since loading began */
 	bool		callback_registered;
 	uint64		generation;		/* how often the registry was loaded */
-	Oid			relid;			/* of table projections */
-	MemoryContext context;		/* of everything below */
+	Oid			relid;			/* OID of table projections */
+	MemoryContext context;		/* for everything below */
 	PjProjection *projections;
 	int			count;
 } registry;

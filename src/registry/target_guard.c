@@ -148,7 +148,7 @@ typedef struct Approved
 {
 	Oid			relid;			/* invalid if this entry is free */
 	int32		projection_id;
-	uint64		version;		/* of the registry's row */
+	uint64		version;		/* version of the registry row */
 } Approved;
 
 static Approved approved[NUM_APPROVED];

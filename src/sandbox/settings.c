@@ -221,7 +221,7 @@ pj_guard_bool_setting(const char *name, GucBoolCheckHook hook)
 			((struct config_bool *) all[v])->check_hook = hook;
 }
 
-/* ---- a projection's own ---- */
+/* ---- a projection's own settings ---- */
 
 /* Returns a JSON value as text, or NULL if it cannot be a setting's value. */
 static const char *

@@ -337,7 +337,7 @@ pj_hasher_end(PjHasher *hasher)
 	pfree(hasher->outputs);
 }
 
-/* ---- what is kept ---- */
+/* ---- stored digests ---- */
 
 /* Is the projection's digest updated by every batch? */
 bool
@@ -380,9 +380,9 @@ pj_digest_change(int32 books, Datum tenant, const PjDigest *by,
 }
 
 /*
- * Store a digest computed from the read model itself.  If the projection's
- * digest is not updated by every batch, any session that has computed it may
- * store it.
+ * Store a digest computed from the rows of the read model.  If the
+ * projection's digest is not updated by every batch, any session that has
+ * computed it may store it.
  */
 void
 pj_digest_set(int32 books, Datum tenant, const PjDigest *digest,

@@ -17,7 +17,7 @@ typedef struct PjDigest
 	uint64		high;
 	uint64		low;
 	int64		rows;
-	int64		layout;			/* of the rows; 0 if there are none */
+	int64		layout;			/* of the hashed rows; 0 if there are none */
 } PjDigest;
 
 /* The state for hashing rows of a table. */

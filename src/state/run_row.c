@@ -322,7 +322,7 @@ pj_run_refuse(const PjProjection *projection, Datum tenant)
 
 /* ---- writing ---- */
 
-/* Queue a run.  Returns its id, or 0 if there is an active one. */
+/* Queue a run.  Returns its id, or 0 if there already is an active one. */
 int64
 pj_run_insert(const PjRun *run, const char *requested_by)
 {

@@ -155,7 +155,7 @@ may_drop(Node *statement)
 		pg_namespace_ownercheck(extension.extnamespace, GetUserId());
 }
 
-/* ---- ending workers ---- */
+/* ---- stopping workers ---- */
 
 /* Stop the workers, and wait until they are gone. */
 static void

@@ -38,7 +38,7 @@
 /* The run whose next batch was announced: see caution.c. */
 static int64 announced_run = 0;
 
-/* ---- looking ---- */
+/* ---- looking for work ---- */
 
 /* Look for work, and check whether caution is still needed. */
 static void

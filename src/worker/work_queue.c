@@ -49,7 +49,7 @@ typedef struct Penalty
 static struct
 {
 	/* this round, and the next one */
-	MemoryContext context;		/* of both */
+	MemoryContext context;		/* for both */
 	List	   *round;			/* list of PjStep: pairs left in this round */
 	List	   *again;			/* pairs for the next round */
 	bool		runs;			/* this round still includes a run */
@@ -92,7 +92,7 @@ pj_queue_init(void)
 	queue.next_due = DT_NOEND;
 }
 
-/* ---- the pair that is worked on ---- */
+/* ---- the current pair ---- */
 
 /*
  * From now on this pair is blamed for an error, or for the end of the worker.
@@ -127,7 +127,7 @@ pj_current(int32 *projection_id, Datum *tenant)
 	return current.projection_id != 0;
 }
 
-/* ---- pairs that must wait ---- */
+/* ---- pairs to leave alone ---- */
 
 static void
 forget_old_penalties(TimestampTz now)

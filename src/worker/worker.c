@@ -57,7 +57,7 @@
 static TimestampTz busy_at;		/* when work was last done */
 static bool given_up = false;	/* the slot is free; see offer_slot() */
 
-/* ---- leaving ---- */
+/* ---- exiting ---- */
 
 /* Called between batches and while sleeping. */
 static void
