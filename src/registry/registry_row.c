@@ -207,7 +207,7 @@ read_oids(PjProjection *p, Datum owner, Datum targets, bool resolved)
 		p->target_oids[i] = nulls[i] ? InvalidOid : DatumGetObjectId(oids[i]);
 }
 
-/* Read a row of table projections, whose oid is "relid". */
+/* Read a row of table projections; relid is the table's OID. */
 void
 pj_registry_read_row(HeapTuple tuple, TupleDesc desc, Oid relid,
 					 PjProjection *p)

@@ -391,7 +391,7 @@ pj_digest_set(int32 books, Datum tenant, const PjDigest *digest,
 	(void) store(&set, books, tenant, digest, log_seq);
 }
 
-/* The read model has been emptied. */
+/* The read model has been cleared: forget its digest. */
 void
 pj_digest_forget(int32 books, Datum tenant)
 {

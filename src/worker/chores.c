@@ -186,7 +186,6 @@ sweep(TimestampTz now)
 	prune_a_little();
 }
 
-/* Do the chores. */
 void
 pj_chores(void)
 {
