@@ -1,9 +1,9 @@
 /*
  * drain.c
- *	  Applying what is due in the calling session: projector_drain().
+ *	  projector_drain(): apply due events in the calling session.
  *
- * A drain goes round the pairs that have something to do, one batch each, so
- * that a backlog of one does not delay the others.  It does what a worker
+ * A drain goes through the pairs with work again and again, one batch each, so
+ * that the backlog of one does not delay the others.  It does what a worker
  * does, but all in the caller's transaction.
  */
 #include "base/compat.h"
@@ -31,7 +31,7 @@
 
 PG_FUNCTION_INFO_V1(projector_drain);
 
-/* Each pair takes three locks until the end of the transaction. */
+/* Each pair takes three locks, held until the end of the transaction. */
 #define MAX_PAIRS	64
 
 /* So many of a projection are looked at: others may be at work on some. */
@@ -43,21 +43,23 @@ PG_FUNCTION_INFO_V1(projector_drain);
 typedef struct DrainPair
 {
 	PjStep		step;
-	bool		entered;		/* its locks are ours */
+	bool		entered;		/* we hold its locks */
 	bool		finished;
 } DrainPair;
 
 typedef struct Drain
 {
-	List	   *pairs;			/* of DrainPair: those with something to do */
-	int			entered;		/* how many of them we have entered */
-	int64		left;			/* events still allowed */
-	int64		upto;			/* what comes later is left to the next drain */
+	List	   *pairs;			/* list of DrainPair: those with work */
+	int			entered;		/* number of pairs whose locks we hold */
+	int64		left;			/* number of events still allowed */
+	int64		upto;			/* later events are left to the next drain */
 	PjScan		scan;
 	MemoryContext batch;		/* reset after each batch */
 } Drain;
 
-/* Set handovers.  A drain waits a little for transactions that prevent it. */
+/*
+ * Set handovers.  A drain waits a little for transactions that prevent this.
+ */
 static void
 hand_over(const int32 *ids, int n)
 {
@@ -83,7 +85,7 @@ add_pair(Drain *drain, const PjPair *pair)
 	drain->pairs = lappend(drain->pairs, dp);
 }
 
-/* Find the pairs of a projection that have something to do. */
+/* Add the pairs of a projection that have work. */
 static void
 add_pairs(Drain *drain, int32 projection_id)
 {
@@ -92,7 +94,7 @@ add_pairs(Drain *drain, int32 projection_id)
 	PjPair	   *pairs;
 	int			n;
 
-	/* Once we have the lock it stays as it is. */
+	/* With the lock it cannot change any more. */
 	if (!pj_lock_projection(projection_id, ShareLock, false))
 		return;
 	projection = pj_projection_by_id(projection_id);
@@ -101,12 +103,12 @@ add_pairs(Drain *drain, int32 projection_id)
 	if (projection->dormant)
 		ereport(NOTICE,
 				errmsg("projection \"%s\" is dormant", projection->name),
-				errhint("Run projector_adopt() if projections shall run in this copy of their database."));
+				errhint("Run projector_adopt() to let projections run in this copy of their database."));
 	else if (projection->mode != PJ_OFF && pj_projection_problem(projection))
 		ereport(NOTICE,
 				errmsg("projection \"%s\" has stopped: %s", projection->name,
 					   pj_projection_problem(projection)),
-				errhint("Repair the cause, or change the projection with projector_alter; it goes on by itself."));
+				errhint("Repair the cause, or change the projection with projector_alter. The projection then continues automatically."));
 
 	n = pj_pairs_due(&drain->scan, projection, &place, &pairs);
 	for (int i = 0; i < n; i++)
@@ -114,8 +116,8 @@ add_pairs(Drain *drain, int32 projection_id)
 }
 
 /*
- * Take a pair's locks, unless we have enough of them.  One that somebody else
- * is working on is left out.  Find the log's tail, if it is needed.
+ * Take a pair's locks, unless we hold enough already.  A pair that another
+ * session is working on is skipped.  Also find the log's tail, if needed.
  */
 static bool
 enter_pair(Drain *drain, DrainPair *dp)
@@ -135,7 +137,7 @@ enter_pair(Drain *drain, DrainPair *dp)
 	return dp->entered;
 }
 
-/* One batch of a pair.  Returns how many events it has applied. */
+/* Apply one batch of a pair.  Returns how many events were applied. */
 static int64
 drain_batch(Drain *drain, DrainPair *dp)
 {
@@ -151,7 +153,7 @@ drain_batch(Drain *drain, DrainPair *dp)
 	return dp->step.counts.applied - before;
 }
 
-/* Go round the pairs until none has anything to do. */
+/* Go through the pairs until none has work left. */
 static int64
 drain_pairs(Drain *drain)
 {
@@ -239,7 +241,7 @@ follow_log(Drain *drain, const int32 *ids, int n)
 
 /* ---- the function ---- */
 
-/* The projections to drain: all, or the one of that name. */
+/* Returns the projections to drain: all, or the one with that name. */
 static int
 drained_projections(const char *name, int32 **ids)
 {
@@ -288,7 +290,10 @@ projector_drain(PG_FUNCTION_ARGS)
 	pj_enter_internal(&saved);
 	pj_outbox_sweep();
 
-	/* or a handler that appends what it subscribes to would keep us busy */
+	/*
+	 * otherwise a handler that appends events it subscribes to would never
+	 * let us finish
+	 */
 	drain->upto = pj_source_last_log_seq();
 	hand_over(ids, n);
 	for (int i = 0; i < n; i++)

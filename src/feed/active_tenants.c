@@ -33,10 +33,10 @@
 #define SCAN_MS				10000
 #define SCAN_SHARE			0.01
 
-/* Up to where something is to be done for a tenant. */
+/* Up to which position something must be done for a tenant. */
 typedef struct Task
 {
-	dlist_node	node;			/* in the list of all such tasks, if active */
+	dlist_node	node;			/* in the list of active tasks */
 	bool		active;
 	int64		upto;
 } Task;
@@ -51,7 +51,7 @@ typedef struct Tenant
 } Tenant;
 
 static HTAB *tenants = NULL;
-static MemoryContext context = NULL;	/* of the tenants' names */
+static MemoryContext context = NULL;	/* for the tenants' names */
 static dlist_head to_read;
 static dlist_head to_follow;
 static int	nfollow = 0;		/* how many are in that list */
@@ -368,7 +368,7 @@ pj_active_none_reads(void)
 	last_upto = 0;
 }
 
-/* There is more to read than was said. */
+/* There may be unread events of a tenant up to log_seq. */
 void
 pj_active_add(Datum tenant, int64 log_seq)
 {

@@ -1,11 +1,11 @@
 /*
  * due_pairs.c
- *	  Which projections have something to do for which tenants.
+ *	  Which projections have work to do for which tenants.
  *
- * There are three reasons for a pair to be looked at: its log is to be read up
- * to the handover, it has due items in the outbox, or the log has events
- * behind its cursor and it reads them from there.  Whoever works on it then
- * looks again under its locks.
+ * A pair has work for one of three reasons: its log must be read up to the
+ * handover, it has due items in the outbox, or it reads events from the log
+ * and there are some after its cursor.  The list is made without locks, so
+ * each pair is checked again under its locks before work on it starts.
  */
 #include "base/compat.h"
 
@@ -19,8 +19,9 @@
 #include "state/outbox.h"
 
 /*
- * The projections there are.  What is known of one may be out of date once its
- * lock is there, so whoever goes through them does so by their numbers.
+ * Returns the ids of all projections.  Callers take locks while they go
+ * through the list, which may replace the cached registry, so they need ids
+ * and not pointers.
  */
 int
 pj_projection_ids(int32 **ids)
@@ -62,7 +63,7 @@ pj_scan_log(PjScan *scan)
 	scan->has_log = true;
 }
 
-/* Is anything applied for the pair at all? */
+/* Is the pair running at all: not off, paused, stopped or in a run? */
 static bool
 is_applied(const PjPair *pair)
 {
@@ -70,7 +71,7 @@ is_applied(const PjPair *pair)
 		pair->state != PJ_STOPPED;
 }
 
-/* May some tenant's events come from the log? */
+/* May some tenant read its events from the log? */
 static bool
 may_read_log(const PjProjection *projection)
 {
@@ -78,28 +79,28 @@ may_read_log(const PjProjection *projection)
 		projection->overrides;
 }
 
-/* Its log is to be read up to the handover. */
+/* Must the pair's log be read up to the handover? */
 static bool
 is_due_behind(const PjPair *pair)
 {
 	return pj_pair_behind(pair) && pair->mode != PJ_SHADOW;
 }
 
-/* The log has events behind its cursor. */
+/* Does the pair read events from the log after its cursor? */
 static bool
 is_due_unread(const PjPair *pair)
 {
 	return !pj_pair_behind(pair) && pj_pair_reads_log(pair);
 }
 
-/* It has due items, for which its log need not be read first. */
+/* May the pair apply due items, without reading its log first? */
 static bool
 is_due_queued(const PjPair *pair)
 {
 	return !pj_pair_behind(pair) || pair->mode == PJ_SHADOW;
 }
 
-/* Pairs of one projection that have something to do. */
+/* Pairs of one projection that have work to do. */
 typedef struct DuePairs
 {
 	PjProjection *projection;
@@ -133,7 +134,9 @@ add_due(DuePairs *due, const Datum *tenants, int n,
 	}
 }
 
-/* Leave out those of the tenants that read the log, if it has been found. */
+/*
+ * Remove tenants that read the log and are already in the list of unread ones.
+ */
 static int
 leave_out_unread(const DuePairs *due, Datum *queued, int nqueued,
 				 const Datum *unread, int nunread)
@@ -259,9 +262,9 @@ pj_pairs_due(PjScan *scan, PjProjection *projection, PjPlace *place,
 }
 
 /*
- * Let the cursors of a projection follow the log's tail, where events come by
- * themselves.  "brief" says that the transaction ends now; *room is as in
- * pj_cursors_follow() or pj_cursors_follow_some().
+ * Move the cursors of a projection to the log's tail, where the capture
+ * trigger queues new events.  "brief" says that the transaction ends soon.
+ * *room is as in pj_cursors_follow() or pj_cursors_follow_some().
  */
 void
 pj_follow_log(int32 projection_id, const PjTenants *all, int64 tail,
@@ -273,7 +276,7 @@ pj_follow_log(int32 projection_id, const PjTenants *all, int64 tail,
 		!pj_lock_projection(projection_id, ShareLock, false))
 		return;
 
-	/* with the lock, it is what it is */
+	/* with the lock it can no longer change */
 	projection = pj_projection_by_id(projection_id);
 	if (projection == NULL || projection->dormant ||
 		!projection->handed_over || projection->log_ordered)

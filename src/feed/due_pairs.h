@@ -1,6 +1,6 @@
 /*
  * due_pairs.h
- *	  Which projections have something to do for which tenants.
+ *	  Which projections have work to do for which tenants.
  */
 #ifndef PJ_DUE_PAIRS_H
 #define PJ_DUE_PAIRS_H
@@ -11,7 +11,7 @@
 #include "log/log_read.h"
 #include "state/cursor.h"
 
-/* A look at everything there is to do; zero before the first use. */
+/* A scan for work; zero before the first use. */
 typedef struct PjScan
 {
 	/* set by the caller */
@@ -24,11 +24,11 @@ typedef struct PjScan
 	/* what was found on the way */
 	bool		more;			/* there are more pairs than the limit */
 	TimestampTz next_due;		/* when the next retry is due */
-	bool		unsettled;		/* a transaction is writing to the log, and
-								 * some pair waits for what it writes */
+	bool		unsettled;		/* a pair waits for events of a transaction
+								 * that is still writing to the log */
 	bool		has_log;		/* the two below are valid */
 	int64		tail;
-	PjTenants	all;			/* those looked at */
+	PjTenants	all;			/* the tenants checked */
 } PjScan;
 
 /*

@@ -1,12 +1,14 @@
 /*
  * handover.c
- *	  From where on the capture trigger hands events to a projection.
+ *	  The position from which on the capture trigger passes events to a
+ *	  projection.
  *
- * The handover is the position up to which events are read from the log.  The
- * capture trigger hands over those after it, because whoever appends them knows
- * the projection as it is now.  It is set once every transaction that was
- * writing events when the projection was last changed has ended: such a
- * transaction may still use what it knew before.
+ * Events up to the handover are read from the log.  Events after it are passed
+ * on by the capture trigger, because the sessions that append them know the
+ * current definition of the projection.  A transaction that was already
+ * writing events when the projection was last changed may still use the old
+ * definition.  So the handover is set only when all such transactions have
+ * ended.
  *
  * Who those were is remembered from one call to the next, so that a worker
  * need not wait for them.
@@ -75,8 +77,8 @@ needs_handover(const PjProjection *projection)
 }
 
 /*
- * Does a projection still wait for its handover?  Perhaps for whoever has its
- * lock, too.
+ * Is a projection still waiting for its handover?  Its lock may also be held
+ * by another session.
  */
 bool
 pj_awaits_handover(int32 id)
@@ -84,7 +86,7 @@ pj_awaits_handover(int32 id)
 	return needs_handover(pj_projection_by_id(id));
 }
 
-/* The place of a projection in the list, or a free one. */
+/* Returns a projection's entry in the list, or a free one. */
 static Waiting *
 find_waiting(int32 id)
 {
@@ -195,9 +197,9 @@ hand_over_one(int32 id, int timeout_ms, bool all)
 }
 
 /*
- * Set the handovers of those projections that need one.  Waits up to the
- * given time for writers to end, and returns the first projection that must
- * wait longer, or 0.
+ * Set the handover of those projections that need one.  Waits up to the given
+ * time for writers to end.  Returns the first projection that must wait
+ * longer, or 0.
  */
 int32
 pj_hand_over(const int32 *ids, int n, int timeout_ms)

@@ -1,6 +1,7 @@
 /*
  * handover.h
- *	  From where on the capture trigger hands events to a projection.
+ *	  The position from which on the capture trigger passes events to a
+ *	  projection.
  */
 #ifndef PJ_HANDOVER_H
 #define PJ_HANDOVER_H

@@ -2,11 +2,12 @@
  * shmem.c
  *	  Shared memory: making it and finding it.
  *
- * What is in it says shared.h.  Any process finds or makes it when it first
- * needs it.  That may fail, so whoever will need it when its transaction has
- * ended, and nothing may fail any more, calls pj_shmem_attach() before.  If the
- * area could not be had then, it is not tried again until the next transaction:
- * an error after a commit would end the server.
+ * shared.h has the structures.  Each process attaches or creates them when it
+ * first needs them.  That may fail.  So code that needs shared memory after
+ * its transaction has ended, when nothing may fail any more, calls
+ * pj_shmem_attach() before.  If that could not get the area, it is not tried
+ * again until the next transaction: an error after the commit would crash the
+ * server.
  *
  * While the lock is held nothing is started, and no other lock is taken but
  * the spinlocks of a slot.
@@ -27,7 +28,7 @@ int			pj_nslots = 0;
 static bool preloaded = false;
 static shmem_request_hook_type next_shmem_request = NULL;
 
-/* One slot for each worker process that the server may have. */
+/* One slot for each worker process that the server can have. */
 static Size
 area_size(void)
 {
@@ -57,8 +58,8 @@ init_control(SharedControl *control)
 }
 
 /*
- * Find the area in dynamic shared memory, or make it.  Where there is no room
- * for it nothing is stored, and the next one to ask tries again.
+ * Map the area in dynamic shared memory, or create it.  If there is not enough
+ * memory, nothing is stored, and the next process that needs it tries again.
  */
 static SharedArea *
 map_area(void)
@@ -82,7 +83,7 @@ map_area(void)
 	return dsm_segment_address(segment);
 }
 
-/* Find the shared state, or make it if this is the first process to ask. */
+/* Attach the shared state, or create it if this is the first process. */
 void
 pj_shmem_attach(void)
 {
@@ -108,7 +109,7 @@ pj_shmem_attach(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
-/* While a transaction ends there is what was there before, or nothing. */
+/* While a transaction ends, use only what was attached before. */
 void
 pj_lock_shared(LWLockMode mode)
 {
@@ -125,7 +126,7 @@ pj_unlock_shared(void)
 
 /* ---- loading the library ---- */
 
-/* Was the library loaded when the server started? */
+/* Was the library preloaded when the server started? */
 bool
 pj_preloaded(void)
 {

@@ -20,13 +20,13 @@ extern int	pj_hints_take(char *names);
 extern int	pj_hint_put(char *buffer, int room, const char *name, int length);
 extern int	pj_hint_get(const char *buffer, const char **name, int *length);
 
-/* What a worker does now. */
+/* What a worker is doing. */
 typedef enum PjActivity
 {
 	PJ_IDLE_WORKER,
-	PJ_LOOKING,					/* for work */
-	PJ_APPLYING,				/* a batch of a pair */
-	PJ_IN_RUN,					/* a batch of a pair's run */
+	PJ_LOOKING,					/* looking for work */
+	PJ_APPLYING,				/* processing a batch of a pair */
+	PJ_IN_RUN,					/* processing a batch of a pair's run */
 	PJ_AT_CHORES
 } PjActivity;
 
@@ -36,7 +36,7 @@ typedef struct PjWorkerActivity
 	int			pid;
 	PjActivity	activity;
 	int32		projection_id;	/* of the pair, or 0 */
-	char	   *tenant;			/* of the pair, cut if it is very long */
+	char	   *tenant;			/* of the pair, truncated if very long */
 	TimestampTz since;
 } PjWorkerActivity;
 

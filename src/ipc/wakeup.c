@@ -1,16 +1,16 @@
 /*
  * wakeup.c
- *	  Waking, and if need be starting, workers when a transaction commits.
+ *	  Wake workers, or start one, when a transaction commits.
  *
- * Whatever leaves work for a worker asks for a wake-up in its transaction;
- * the workers' latches are set once the commit is visible.  Nothing is sent
- * through NOTIFY, which would serialize commits.  Work that comes without a
- * wake-up, such as that of a prepared transaction, is found by a worker that
- * looks from time to time.
+ * Code that leaves work for a worker requests a wake-up in its transaction.
+ * The workers' latches are set once the commit is visible.  NOTIFY is not
+ * used, because it would serialize commits.  Work without a wake-up, such as
+ * that of a prepared transaction, is found by a worker that checks
+ * periodically.
  *
- * Without the launcher, which needs preloading, a database's worker is
- * started before the commit by the first transaction that leaves it work.
- * Where it cannot be started, the transaction commits all the same.
+ * The launcher needs preloading.  Without it, the first transaction that
+ * leaves work starts a worker for the database before it commits.  If none can
+ * be started, the transaction commits anyway.
  */
 #include "base/compat.h"
 
@@ -29,7 +29,7 @@
 /* If a transaction's tenants have longer names in all, it does not name them. */
 #define MAX_BYTES	1024
 
-/* How often to report that there is no room for a worker. */
+/* How often to report that no worker process is free. */
 #define REPORT_MS	60000
 
 static bool requested = false;
@@ -40,7 +40,7 @@ static Oid	changed_database = InvalidOid;
 
 /*
  * Wake this database's workers once the transaction has ended.  Shared memory
- * is found now: then nothing may fail any more.
+ * is attached now, because nothing may fail then.
  */
 void
 pj_wake_at_commit(void)
@@ -78,7 +78,10 @@ is_told(text *name)
 	return false;
 }
 
-/* Tell workers, once the transaction has committed, whose events are new. */
+/*
+ * Tell workers which tenant has new events, once the transaction has
+ * committed.
+ */
 void
 pj_hint_at_commit(Datum tenant)
 {
@@ -94,7 +97,7 @@ pj_hint_at_commit(Datum tenant)
 	hints_length = length < 0 ? -1 : hints_length + length;
 }
 
-/* The same, if it is not known whose events they are. */
+/* The same, if the tenants are unknown. */
 void
 pj_hint_all_at_commit(void)
 {
@@ -102,7 +105,7 @@ pj_hint_all_at_commit(void)
 	hints_length = -1;
 }
 
-/* Have the launcher look at a database once the transaction has committed. */
+/* Let the launcher check a database once the transaction has committed. */
 void
 pj_wake_launcher_at_commit(Oid dboid)
 {
@@ -110,7 +113,7 @@ pj_wake_launcher_at_commit(Oid dboid)
 	changed_database = dboid;
 }
 
-/* Somebody should know that databases wait; not every time. */
+/* Report that databases are waiting, but not every time. */
 static void
 report_waiting(void)
 {
@@ -137,8 +140,8 @@ report_waiting(void)
 }
 
 /*
- * Start a worker for a database, unless it has as many as it may have.
- * Returns whether one was started.
+ * Start a worker for a database, unless it has as many as allowed.  Returns
+ * true if one was started.
  */
 bool
 pj_start_worker(Oid dboid, int limit, BackgroundWorkerHandle **handle)
@@ -196,7 +199,7 @@ at_transaction_event(XactEvent event, void *arg)
 		case XACT_EVENT_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
 
-			/* what is needed after the commit must be there before it */
+			/* what is needed after the commit must exist before it */
 			if (requested && !pj_launcher_runs() && pj_autostart &&
 				pj_enabled && !IsBinaryUpgrade)
 				(void) pj_start_worker(MyDatabaseId, 1, NULL);
@@ -216,8 +219,8 @@ at_transaction_event(XactEvent event, void *arg)
 }
 
 /*
- * Wake the workers.  The one there was may just have left, so that others can
- * have one: then there must be another.
+ * Wake the workers.  If the only one has just exited, to make room for another
+ * database, start a new one.
  */
 static void
 wake_or_start(void)
@@ -231,10 +234,10 @@ wake_or_start(void)
 }
 
 /*
- * The transaction has ended, its invalidations are out and its locks are
- * released: whoever is woken now sees all of that.  (When it is announced as
- * committed it still has its locks, and others do not know yet what it has
- * changed in the registry.)
+ * The transaction has ended, its invalidations are sent and its locks are
+ * released, so a process that is woken now sees all of that.  (At the commit
+ * event it still holds its locks, and its changes of the registry have not
+ * been announced.)
  */
 static void
 after_transaction(ResourceReleasePhase phase, bool committed, bool top,
@@ -248,7 +251,7 @@ after_transaction(ResourceReleasePhase phase, bool committed, bool top,
 	if (committed)
 		give_hints();
 
-	/* a worker may be waiting for us to end, one way or the other */
+	/* a worker may be waiting for us, even if we abort */
 	if (requested && committed)
 		wake_or_start();
 	else if (requested)

@@ -1,9 +1,10 @@
 /*
  * outbox.c
- *	  The work list: one row per projection and event not yet applied.  What
- *	  changes it, and who has something on it.
+ *	  The outbox: one row per projection and event that has not been
+ *	  applied yet.  This file has the commands that change it, and those
+ *	  that find tenants with work in it.
  *
- * Adding to it is in outbox_add.c, taking from it in outbox_claim.c.
+ * outbox_add.c inserts rows, outbox_claim.c reads and claims them.
  */
 #include "base/compat.h"
 
@@ -33,8 +34,8 @@ static PjStatement delete_rows = {
 };
 
 /*
- * What trying it has shown.  The row is marked as held, so that no claim meets it
- * again while the projection is being tried.
+ * Store the result of a trial in mode shadow.  The row is marked as held, so
+ * that it is not claimed again while the projection is in that mode.
  */
 static PjStatement try = {
 	.sql = "UPDATE projector.apply_outbox SET shadow = $2, held = true,"
@@ -44,7 +45,7 @@ static PjStatement try = {
 	.argtypes = {TIDARRAYOID, TEXTOID},
 };
 
-/* Those who are tried by themselves are not concerned. */
+/* With $2 null, leave out tenants that are in mode shadow on their own. */
 static PjStatement untry = {
 	.sql = "UPDATE projector.apply_outbox o SET shadow = NULL, held = false,"
 	" updated_at = now() WHERE projection_id = $1"
@@ -204,7 +205,7 @@ static PjStatement clear_upto = {
 	.argtypes = {INT4OID, TEXTOID, INT8OID},
 };
 
-/* The failures of items that go are closed with them. */
+/* Also closes the failures of the deleted items. */
 static PjStatement unsubscribe = {
 	.sql = "WITH gone AS (DELETE FROM projector.apply_outbox"
 	" WHERE projection_id = $1 AND event_type <> ALL ($2) RETURNING log_seq)"
@@ -246,7 +247,9 @@ static PjStatement requeue = {
 	.argtypes = {INT4OID, INT8OID},
 };
 
-/* What others have locked, in a transaction that may stay open, is theirs. */
+/*
+ * Rows locked by other transactions are skipped, because those may stay open.
+ */
 static PjStatement sweep = {
 	.sql = "WITH RECURSIVE i (id) AS ("
 	"(SELECT projection_id FROM projector.apply_outbox"
@@ -272,7 +275,10 @@ tid_array(Datum *tids, int n)
 										   TYPALIGN_SHORT));
 }
 
-/* Remove claimed items, which are where they were when they were claimed. */
+/*
+ * Delete claimed items.  Their rows are locked, so their ctids are still
+ * valid.
+ */
 void
 pj_outbox_delete_rows(const PjItem *const *items, int n)
 {
@@ -294,7 +300,7 @@ pj_outbox_delete(int32 projection_id, const int64 *log_seqs, int n)
 	pj_execute(&delete, values, NULL);
 }
 
-/* Note a failed attempt, in a new row if the event had none. */
+/* Record a failed attempt; inserts a row if the event had none. */
 void
 pj_outbox_fail(int32 projection_id, const PjEvent *event, bool dead,
 			   int attempt_count, TimestampTz next_attempt_at,
@@ -312,8 +318,8 @@ pj_outbox_fail(int32 projection_id, const PjEvent *event, bool dead,
 }
 
 /*
- * Whoever marks a pair's rows as held, or releases them, has its driver lock.
- * What is built aside has a number that nobody else uses.
+ * Holding or releasing a pair's rows requires its driver lock.  The rows of a
+ * build are used only by its run.
  */
 static void
 assert_locked(int32 projection_id, Datum tenant)
@@ -322,7 +328,7 @@ assert_locked(int32 projection_id, Datum tenant)
 		   pj_driver_is_locked(projection_id, tenant));
 }
 
-/* Mark a tenant's rows as held and return how many were not. */
+/* Mark a tenant's rows as held.  Returns how many were not held before. */
 int64
 pj_outbox_hold(int32 projection_id, Datum tenant, const int64 *log_seqs,
 			   int n)
@@ -416,7 +422,7 @@ pj_outbox_retry_is_due(int32 projection_id, TimestampTz *next_due)
 	return DatumGetBool(pj_result(0, 1, &isnull));
 }
 
-/* Does a pair have an item that is dead, or whose retry is not due? */
+/* Does a pair have an item that is dead, or failed and not yet due? */
 bool
 pj_outbox_blocked(int32 projection_id, Datum tenant)
 {
@@ -426,7 +432,7 @@ pj_outbox_blocked(int32 projection_id, Datum tenant)
 	return pj_execute(&select_blocked, values, NULL) > 0;
 }
 
-/* Does a pair have an item that is dead? */
+/* Does a pair have a dead item? */
 bool
 pj_outbox_has_dead(int32 projection_id, Datum tenant)
 {
@@ -435,7 +441,7 @@ pj_outbox_has_dead(int32 projection_id, Datum tenant)
 	return pj_execute(&select_any_dead, values, NULL) > 0;
 }
 
-/* Note what trying them has shown of some claimed items. */
+/* Store the result of a trial for some claimed items. */
 void
 pj_outbox_try(const PjClaim *claims, int n, const char *result)
 {
@@ -449,7 +455,10 @@ pj_outbox_try(const PjClaim *claims, int n, const char *result)
 	pj_execute(&try, values, NULL);
 }
 
-/* Trials are over: what was tried is to be applied.  Tenant is 0 for all. */
+/*
+ * Mode shadow has ended: the items that were tried must now be applied.
+ * Tenant is 0 for all.
+ */
 void
 pj_outbox_untry(int32 projection_id, Datum tenant)
 {
@@ -458,7 +467,7 @@ pj_outbox_untry(int32 projection_id, Datum tenant)
 	pj_execute(&untry, values, tenant ? NULL : " n");
 }
 
-/* Remove a projection's items; tenant and aggregate are 0 for all. */
+/* Delete a projection's items; tenant and aggregate are 0 for all. */
 void
 pj_outbox_clear(int32 projection_id, Datum tenant, Datum aggregate)
 {
@@ -468,7 +477,10 @@ pj_outbox_clear(int32 projection_id, Datum tenant, Datum aggregate)
 			   tenant ? &clear_tenant : &clear_all, values, NULL);
 }
 
-/* Release all that is held, of a tenant; what must be will be held again. */
+/*
+ * Clear the held flag of all items of a tenant.  Items that must wait will be
+ * held again.
+ */
 void
 pj_outbox_release_tenant(int32 projection_id, Datum tenant)
 {
@@ -479,8 +491,8 @@ pj_outbox_release_tenant(int32 projection_id, Datum tenant)
 }
 
 /*
- * Remove a tenant's items up to a position in the log.  What was held behind
- * them is released.
+ * Delete a tenant's items up to a log position, and release items that were
+ * held because of them.
  */
 void
 pj_outbox_clear_upto(int32 projection_id, Datum tenant, int64 upto)
@@ -493,8 +505,9 @@ pj_outbox_clear_upto(int32 projection_id, Datum tenant, int64 upto)
 }
 
 /*
- * The projection subscribes to these types only: remove the items of others.
- * Whatever was held is released, to be held again if it must.
+ * The projection now subscribes only to these types: delete the items of
+ * others.  All held items are released; those that must wait will be held
+ * again.
  */
 void
 pj_outbox_unsubscribe(int32 projection_id, Datum event_types)
@@ -506,7 +519,9 @@ pj_outbox_unsubscribe(int32 projection_id, Datum event_types)
 	pj_execute(&release_all, values, NULL);
 }
 
-/* Make a failed or dead item pending again.  False if it is neither. */
+/*
+ * Make a failed or dead item pending again.  Returns false if it is neither.
+ */
 bool
 pj_outbox_requeue(int32 projection_id, int64 log_seq)
 {
@@ -517,8 +532,8 @@ pj_outbox_requeue(int32 projection_id, int64 log_seq)
 }
 
 /*
- * Remove the items of projections that are no more: an append that was under
- * way while its projection was dropped leaves such.
+ * Delete the items of projections that have been dropped.  An append that was
+ * in progress while its projection was dropped leaves such items.
  */
 void
 pj_outbox_sweep(void)

@@ -1,15 +1,15 @@
 /*
  * chores.c
- *	  What one worker of a database does now and then: cursors follow the log,
- *	  what appends have noted is added up, and what is history is removed.
+ *	  Periodic tasks of one worker per database: move cursors along the
+ *	  log, add up the counts of appends, and delete old history.
  *
- * Chores come between batches, in transactions of their own: the rows they
- * lock are not kept from others for as long as a batch takes.
+ * Chores run between batches in transactions of their own, so that the rows
+ * they lock are not locked for the duration of a batch.
  *
- * History is resolved failures and finished runs.  A worker removes a little
- * of it every minute (projector.retention), and anybody who may call
- * projector_prune() removes all of it.  Decisions to skip an event stay: every
- * replay needs them.
+ * History means resolved failures and finished runs.  A worker deletes a
+ * little of it every minute (projector.retention).  projector_prune() deletes
+ * all of it.  Decisions to skip an event are kept, because every replay needs
+ * them.
  */
 #include "base/compat.h"
 
@@ -40,14 +40,16 @@
 PG_FUNCTION_INFO_V1(projector_prune);
 
 /*
- * How often cursors follow the log, when there is nothing else to do and when
- * there is; and how often forgotten items are swept up.
+ * How often cursors follow the log, when idle and when busy; and how often
+ * items of dropped projections are deleted.
  */
 #define CHORES_MS			1000
 #define BUSY_CHORES_MS		10000
 #define SWEEP_MS			60000
 
-/* So many cursors are made at a time: each takes a lock. */
+/*
+ * The maximum number of cursors created at a time, because each takes a lock.
+ */
 #define MAX_NEW_CURSORS		64
 
 /* The cursors of so many tenants follow in one transaction. */
@@ -56,7 +58,7 @@ PG_FUNCTION_INFO_V1(projector_prune);
 /* The counts of so many pairs are added up in one transaction. */
 #define MAX_ADDED_PAIRS		256
 
-/* So many rows are removed by one statement. */
+/* The maximum number of rows deleted by one statement. */
 #define BATCH_ROWS	1000
 
 #define PRUNE(table, column, condition) \
@@ -85,7 +87,7 @@ static struct
 
 /* ---- history ---- */
 
-/* Remove some rows that are older than that; returns how many. */
+/* Delete some rows that are older than that.  Returns their number. */
 static int64
 prune_some(TimestampTz before)
 {
@@ -98,7 +100,7 @@ prune_some(TimestampTz before)
 	return count;
 }
 
-/* What a worker does of it every now and then. */
+/* The part of the history that a worker deletes at a time. */
 static void
 prune_a_little(void)
 {
@@ -108,7 +110,10 @@ prune_a_little(void)
 													  60 * 1000));
 }
 
-/* Remove all history that is older than some time.  Returns how many rows. */
+/*
+ * Deletes all history that is older than a given time.  Returns the number of
+ * rows.
+ */
 Datum
 projector_prune(PG_FUNCTION_ARGS)
 {
@@ -145,7 +150,7 @@ pj_chores_init(void)
 	chores.done_at = GetCurrentTimestamp();
 }
 
-/* Is it time for them?  One worker of the database does them. */
+/* Are chores due?  Only one worker of the database does them. */
 bool
 pj_chores_are_due(bool idle)
 {
@@ -177,7 +182,7 @@ follow_log(void)
 	pj_active_followed(&some, tail);
 }
 
-/* Remove what dropped projections have left, and some history. */
+/* Delete what dropped projections have left, and some history. */
 static void
 sweep(TimestampTz now)
 {
@@ -189,7 +194,6 @@ sweep(TimestampTz now)
 	prune_a_little();
 }
 
-/* Do the chores. */
 void
 pj_chores(void)
 {

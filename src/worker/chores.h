@@ -1,6 +1,6 @@
 /*
  * chores.h
- *	  What one worker of a database does now and then.
+ *	  Periodic tasks of one worker per database.
  */
 #ifndef PJ_CHORES_H
 #define PJ_CHORES_H

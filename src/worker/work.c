@@ -10,7 +10,7 @@
  * must be done again.
  *
  * Other workers and drains may work on the same pair.  A worker skips what it
- * cannot lock at once, and comes back to it later.
+ * cannot lock at once, and tries again later.
  */
 #include "base/compat.h"
 
@@ -30,7 +30,10 @@
 #include "worker/work.h"
 #include "worker/work_queue.h"
 
-/* So many pairs are looked at in one transaction: each takes locks. */
+/*
+ * The maximum number of pairs tried in one transaction, because each takes
+ * locks.
+ */
 #define MAX_PAIRS			64
 
 /* A transaction ends when so much time has passed, and something was done. */
@@ -42,10 +45,10 @@
 /* So many runs are tried, until one is found that nobody is working on. */
 #define MAX_RUNS			32
 
-/* How long a run that has to wait for a transaction is left alone. */
+/* How long to leave a run alone that waits for a transaction. */
 #define RUN_WAITS_MS		200
 
-/* The run whose next batch has been announced: see caution.c. */
+/* The run whose next batch was announced: see caution.c. */
 static int64 announced_run = 0;
 
 static int	turns_alone = 0;	/* how many are left of them */
@@ -60,7 +63,7 @@ typedef enum Outcome
 
 /* ---- looking ---- */
 
-/* Look for work, and find out whether there is reason for caution any more. */
+/* Look for work, and check whether caution is still needed. */
 static void
 look_for_work(void)
 {
@@ -71,8 +74,8 @@ look_for_work(void)
 }
 
 /*
- * Look for work, and do none.  Returns whether there is any, or may be as soon
- * as others have ended.
+ * Look for work without doing any.  Returns true if there is some, or may be
+ * once other transactions have ended.
  */
 bool
 pj_work_look(void)
@@ -91,7 +94,7 @@ pj_work_failed(void)
 
 /* ---- a pair ---- */
 
-/* Say what the worker does, where views and people look. */
+/* Report what the worker does, for our views and pg_stat_activity. */
 static void
 report_pair(const PjStep *step)
 {
@@ -102,7 +105,7 @@ report_pair(const PjStep *step)
 									TextDatumGetCString(step->tenant)));
 }
 
-/* Find out up to where the log is settled, if the pair's batch asks for it. */
+/* Find the settled tail of the log, if the pair's batch needs it. */
 static void
 find_tail(const PjStep *step, PjBounds *bounds)
 {
@@ -110,7 +113,7 @@ find_tail(const PjStep *step, PjBounds *bounds)
 		bounds->tail = pj_tail(0);
 }
 
-/* Apply the event that the transaction before this one has announced. */
+/* Apply the event that the previous transaction has announced. */
 static void
 apply_announced(PjStep *step)
 {
@@ -123,8 +126,8 @@ apply_announced(PjStep *step)
 }
 
 /*
- * One event of a pair that is not trusted: first it is announced, and in the
- * next transaction applied (see caution.c).  The pair has been entered.
+ * Process one event of a pair that is not trusted: announce it, and apply it
+ * in the next transaction (see caution.c).  The pair has been entered.
  */
 static Outcome
 work_with_caution(PjStep *step)
@@ -161,7 +164,7 @@ work_on_pair(PjStep *step)
 	find_tail(step, &bounds);
 	progress = pj_step(step, &bounds);
 
-	/* a failed event must be tried again at its time: find out when */
+	/* find the time of the next retry */
 	if (progress == PJ_MORE || step->counts.failed > 0)
 		pj_queue_look_again();
 	if (step->busy || (pj_pair_behind(&step->pair) &&
@@ -185,7 +188,7 @@ work_on_step(PjStep *step)
 	pj_current_set(step->projection_id, step->tenant);
 	if (!pj_step_enter(step))
 	{
-		/* whoever wakes us at commit still has its locks */
+		/* the session that woke us at commit may still hold its locks */
 		pj_queue_poll();
 		return NOTHING;
 	}
@@ -230,8 +233,8 @@ report_run(const PjRun *run)
 }
 
 /*
- * One batch of a run.  Returns false if another may be tried: somebody else is
- * at work on this one, or it has to wait.
+ * Process one batch of a run.  Returns false if another run may be tried: this
+ * one is locked, or has to wait.
  */
 static bool
 work_on_run(PjRun *run)
@@ -241,7 +244,7 @@ work_on_run(PjRun *run)
 	if (pj_caution_needed(run->projection_id, run->tenant) &&
 		announced_run != run->id)
 	{
-		/* its batch comes in the next transaction */
+		/* its batch follows in the next transaction */
 		announced_run = pj_run_announce(run) ? run->id : 0;
 		pj_queue_look_again();
 		return true;
@@ -268,7 +271,7 @@ work_on_run(PjRun *run)
 	return true;
 }
 
-/* One batch of the first run that can be gone on with, if there is one. */
+/* Process one batch of the first run that is not blocked, if there is one. */
 static bool
 work_on_runs(void)
 {

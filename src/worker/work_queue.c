@@ -1,6 +1,6 @@
 /*
  * work_queue.c
- *	  What a worker does next, and when it looks again.
+ *	  What a worker does next, and when it looks for work again.
  *
  * Work is found by looking (feed/due_pairs.c).  Pairs that have something to do
  * wait in two lines: those with new events, and those that are to be read from
@@ -13,8 +13,8 @@
  * of each projection, and the next one goes on from there: however many there
  * are, a look is short, and so is the queue.
  *
- * The queue is the worker's own.  It may be lost at any time: what is to be
- * done is found again.
+ * The queue is local to the worker.  It may be lost at any time, because work
+ * can always be found again.
  */
 #include "base/compat.h"
 
@@ -54,11 +54,11 @@
 /* One turn of the backlog and runs comes after so many of new events. */
 #define LIVE_TURNS			4
 
-/* How often to look whether a writer has ended that all wait for. */
+/* How often to check whether a writer that pairs wait for has ended. */
 #define POLL_MIN_MS			5
 #define POLL_MAX_MS			200
 
-/* How long a claim's hint is trusted (see PjStep.claim_after). */
+/* How long a hint for claims is used (see PjStep.claim_after). */
 #define HINT_MS				1000
 
 /* Two tenants of one hash are never in the queue at the same time. */
@@ -99,7 +99,7 @@ static struct
 	int			live_turns;		/* since then */
 	HTAB	   *places;			/* of Place */
 
-	/* when to look again */
+	/* when to look for work again */
 	bool		look_again;		/* before sleeping */
 	TimestampTz looked_at;
 	TimestampTz next_look;		/* not before */
@@ -188,21 +188,21 @@ pj_queue_waits_for_others(void)
 	return queue.polling || queue.penalized;
 }
 
-/* When to look again, if nothing wakes us before. */
+/* Returns when to look for work again, if nothing wakes us earlier. */
 TimestampTz
 pj_queue_wake_at(void)
 {
 	return queue.wake_at;
 }
 
-/* When a failed event is to be tried again. */
+/* Returns the time of the next retry. */
 TimestampTz
 pj_queue_next_due(void)
 {
 	return queue.next_due;
 }
 
-/* How often we had been woken when we last looked. */
+/* Returns the number of wake-ups when we last looked for work. */
 uint32
 pj_queue_wakeups(void)
 {
@@ -362,16 +362,16 @@ add_pairs(PjScan *scan, int32 projection_id)
 			enqueue(&pairs[i]);
 }
 
-/* Forget what was known of when to look again. */
+/* Reset what is known about when to look again. */
 static void
 begin_look(void)
 {
-	/* what others commit from now on wakes us again */
+	/* commits from now on wake us again */
 	ResetLatch(MyLatch);
 	queue.wakeups = pj_slot_wakeups();
 	queue.looked_at = GetCurrentTimestamp();
 	queue.wake_at = TimestampTzPlusMilliseconds(queue.looked_at, pj_naptime);
-	queue.next_due = DT_NOEND;	/* if what follows fails, none is known */
+	queue.next_due = DT_NOEND;	/* in case of an error below */
 	queue.look_again = false;
 	if (!queue.polling)
 		queue.poll_ms = 0;

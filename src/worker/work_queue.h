@@ -1,6 +1,6 @@
 /*
  * work_queue.h
- *	  What a worker does next, and when it looks again.
+ *	  What a worker does next, and when it looks for work again.
  */
 #ifndef PJ_WORK_QUEUE_H
 #define PJ_WORK_QUEUE_H
