@@ -29,7 +29,7 @@ BEGIN
 END $$;
 SELECT projector_create('stock', handler => 'stock_handler', targets => '{stock}', mode => 'async',
     options => '{"batch_size": 1000}');
-SELECT projector_drain();    -- from now on events come by themselves
+SELECT projector_drain();    -- the handover: from now on the trigger queues events
 
 -- append the contents of feed, in chunks
 CREATE PROCEDURE append() LANGUAGE plpgsql AS $$
