@@ -1,23 +1,23 @@
 /*
  * report.c
- *	  The functions behind the views.
+ *	  What the views say of projections, as functions.
+ *
+ * Views call them as whoever reads the views.  So anybody may execute them, but
+ * what a projection is made of is for those who may read one of the views.
  */
 #include "base/compat.h"
 
 #include "fmgr.h"
 #include "utils/builtins.h"
-#include "utils/timestamp.h"
 
-#include "base/guc.h"
 #include "kinds/definition.h"
 #include "kinds/problem.h"
 #include "registry/projection.h"
-#include "sandbox/user_context.h"
+#include "worker/control.h"
 
 PG_FUNCTION_INFO_V1(projector_is_home);
 PG_FUNCTION_INFO_V1(projector_definition_now);
 PG_FUNCTION_INFO_V1(projector_problem);
-PG_FUNCTION_INFO_V1(projector_lag_warning);
 
 /* Does a projection with this home live in this database? */
 Datum
@@ -27,11 +27,18 @@ projector_is_home(PG_FUNCTION_ARGS)
 						  pj_home()) == 0);
 }
 
+/* A projection, for those who may see it. */
+static PjProjection *
+find_projection(int32 id)
+{
+	return pj_may_see_status() ? pj_projection_by_id(id) : NULL;
+}
+
 /* The hash of a projection's definition as it is now, or null. */
 Datum
 projector_definition_now(PG_FUNCTION_ARGS)
 {
-	PjProjection *projection = pj_projection_by_id(PG_GETARG_INT32(0));
+	PjProjection *projection = find_projection(PG_GETARG_INT32(0));
 	bytea	   *hash = projection ? pj_definition_now(projection) : NULL;
 
 	if (hash == NULL)
@@ -43,21 +50,11 @@ projector_definition_now(PG_FUNCTION_ARGS)
 Datum
 projector_problem(PG_FUNCTION_ARGS)
 {
-	PjProjection *projection = pj_projection_by_id(PG_GETARG_INT32(0));
+	PjProjection *projection = find_projection(PG_GETARG_INT32(0));
 	const char *problem = projection && !projection->dormant ?
 	pj_projection_problem(projection) : NULL;
 
 	if (problem == NULL)
 		PG_RETURN_NULL();
 	PG_RETURN_TEXT_P(cstring_to_text(problem));
-}
-
-/* The setting projector.lag_warning, as an interval. */
-Datum
-projector_lag_warning(PG_FUNCTION_ARGS)
-{
-	Interval   *result = palloc0(sizeof(Interval));
-
-	result->time = (TimeOffset) pj_lag_warning * 1000;
-	PG_RETURN_INTERVAL_P(result);
 }

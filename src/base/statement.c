@@ -11,7 +11,8 @@
  * rows up by key, one by one, and every key has its index.  All that
  * would read more than that (sequential and bitmap scans, hash and merge
  * joins) is disabled while a statement is planned, and so is compilation,
- * which the costs of disabled paths would set off.
+ * which the costs of disabled paths would set off.  The few statements that
+ * join sets say so, and are planned as usual.
  */
 #include "base/compat.h"
 
@@ -45,16 +46,16 @@ apply_settings(const PlannerSettings *settings)
 }
 
 static int
-execute_by_key(SPIPlanPtr plan, Datum *values, const char *nulls)
+execute_planned(SPIPlanPtr plan, const PlannerSettings *settings,
+				Datum *values, const char *nulls)
 {
-	static const PlannerSettings by_key = {false};
 	PlannerSettings saved = {enable_seqscan, enable_bitmapscan,
 	enable_hashjoin, enable_mergejoin, jit_enabled};
 	int			rc;
 
 	PG_TRY();
 	{
-		apply_settings(&by_key);
+		apply_settings(settings);
 		rc = SPI_execute_plan(plan, values, nulls, false, 0);
 	}
 	PG_FINALLY();
@@ -73,6 +74,8 @@ execute_by_key(SPIPlanPtr plan, Datum *values, const char *nulls)
 uint64
 pj_execute(PjStatement *stmt, Datum *values, const char *nulls)
 {
+	static const PlannerSettings by_key = {false};
+	static const PlannerSettings by_set = {true, true, true, true, false};
 	MemoryContext caller = CurrentMemoryContext;
 	int			rc;
 
@@ -94,7 +97,8 @@ pj_execute(PjStatement *stmt, Datum *values, const char *nulls)
 	if (stmt->fires_triggers)
 		rc = SPI_execute_plan(stmt->plan, values, nulls, false, 0);
 	else
-		rc = execute_by_key(stmt->plan, values, nulls);
+		rc = execute_planned(stmt->plan, stmt->joins_sets ? &by_set : &by_key,
+							 values, nulls);
 	if (rc != stmt->expect)
 		elog(ERROR, "unexpected result %s from \"%s\"",
 			 SPI_result_code_string(rc), stmt->sql);

@@ -25,9 +25,8 @@ GRANT EXECUTE ON FUNCTION
 -- Views call these, whoever reads the views.
 GRANT EXECUTE ON FUNCTION
     projector.is_home, projector.definition_now, projector.problem,
-    projector.lag_warning, projector.pairs, projector.no_worker, projector.appenders,
-    projector.lockers, projector.worker_activity, projector.worker_waits_since,
-    projector.digest_add, projector.digest_sum
+    projector.no_worker, projector.appenders, projector.worker_activity,
+    projector.worker_waits_since
     TO PUBLIC;
 
 -- A dump carries the data along, and the sequences that number it.

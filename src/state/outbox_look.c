@@ -1,0 +1,197 @@
+/*
+ * outbox_look.c
+ *	  What the views want to know of a pair's items: how many of which status
+ *	  there are, and which failed or dead one to look at first.
+ *
+ * Each count reads an index of its own, and at most PJ_MAX_COUNT rows of it.
+ * Failed and dead items have theirs, because any number of items may be held
+ * behind them.
+ */
+#include "base/compat.h"
+
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "state/outbox_look.h"
+
+/* The columns of table apply_outbox that are looked at. */
+enum
+{
+	Anum_log_seq = 2,
+	Anum_tenant_id = 3,
+	Anum_aggregate_id = 4,
+	Anum_sequence_number = 5,
+	Anum_status = 7,
+	Anum_held = 8,
+	Anum_shadow = 10,
+	Anum_attempt_count = 11,
+	Anum_next_attempt_at = 12,
+	Anum_last_error = 13,
+	Anum_updated_at = 14
+};
+
+static PjTable by_claim = {"apply_outbox", "apply_outbox_claim_idx"};
+static PjTable by_block = {"apply_outbox", "apply_outbox_blocked_idx"};
+static PjTable by_retry = {"apply_outbox", "apply_outbox_retry_idx"};
+static PjTable by_death = {"apply_outbox", "apply_outbox_dead_idx"};
+
+static void
+init_reader(PjByPair *reader, PjTable *table, Snapshot snapshot,
+			bool one_tenant)
+{
+	reader->table = table;
+	reader->tenant = Anum_tenant_id;
+	pj_by_pair_init(reader, snapshot, one_tenant);
+}
+
+void
+pj_outbox_look_init(PjOutboxLook *look, Snapshot snapshot, bool one_tenant)
+{
+	init_reader(&look->claimable, &by_claim, snapshot, one_tenant);
+	init_reader(&look->blocked, &by_block, snapshot, one_tenant);
+	init_reader(&look->failed, &by_retry, snapshot, one_tenant);
+	init_reader(&look->dead, &by_death, snapshot, one_tenant);
+}
+
+static int64
+get_int8(PjByPair *reader, AttrNumber column)
+{
+	bool		isnull;
+
+	return DatumGetInt64(pj_by_pair_get(reader, column, &isnull));
+}
+
+/* The first letter of a text, or 0 for null: enough to tell a status. */
+static char
+get_letter(PjByPair *reader, AttrNumber column)
+{
+	bool		isnull;
+	Datum		value = pj_by_pair_get(reader, column, &isnull);
+
+	return isnull ? 0 : *VARDATA_ANY(DatumGetTextPP(value));
+}
+
+static void
+note_oldest(PjOutboxCounts *counts, int64 log_seq)
+{
+	if (counts->oldest == 0 || log_seq < counts->oldest)
+		counts->oldest = log_seq;
+}
+
+/* Items that can be claimed, in the order of the log. */
+static void
+count_claimable(PjByPair *reader, Datum tenant, PjOutboxCounts *counts)
+{
+	note_oldest(counts, get_int8(reader, Anum_log_seq));
+	for (int i = 0; i < PJ_MAX_COUNT && pj_by_pair_at(reader, tenant); i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		counts->untried++;
+		pj_by_pair_step(reader);
+	}
+	counts->pending = counts->items = counts->untried;
+}
+
+/* Items that are broken, held behind those, or tried in mode shadow. */
+static void
+count_blocked(PjByPair *reader, Datum tenant, PjOutboxCounts *counts)
+{
+	for (int i = 0; i < PJ_MAX_COUNT && pj_by_pair_at(reader, tenant); i++)
+	{
+		char		shadow = get_letter(reader, Anum_shadow);
+
+		CHECK_FOR_INTERRUPTS();
+		counts->items++;
+		note_oldest(counts, get_int8(reader, Anum_log_seq));
+		if (get_letter(reader, Anum_status) == 'p')
+		{
+			if (shadow == 0)
+				counts->held++;
+			else
+				counts->pending++;
+		}
+		if (shadow == 'f')
+			counts->would_fail++;
+		pj_by_pair_step(reader);
+	}
+}
+
+static void
+note_broken(PjByPair *reader, PjBrokenItem *item)
+{
+	bool		isnull;
+	Datum		error;
+
+	item->log_seq = get_int8(reader, Anum_log_seq);
+	item->aggregate =
+		TextDatumGetCString(pj_by_pair_get(reader, Anum_aggregate_id,
+										   &isnull));
+	item->sequence_number = get_int8(reader, Anum_sequence_number);
+	item->attempts = DatumGetInt32(pj_by_pair_get(reader, Anum_attempt_count,
+												  &isnull));
+	item->next_attempt_at = get_int8(reader, Anum_next_attempt_at);
+	error = pj_by_pair_get(reader, Anum_last_error, &isnull);
+	item->error = isnull ? NULL : TextDatumGetCString(error);
+}
+
+/* Failed items come in the order of their next attempts. */
+static void
+count_failed(PjByPair *reader, Datum tenant, PjOutboxCounts *counts)
+{
+	while (counts->failed < PJ_MAX_COUNT && pj_by_pair_at(reader, tenant))
+	{
+		int64		log_seq = get_int8(reader, Anum_log_seq);
+
+		CHECK_FOR_INTERRUPTS();
+		counts->failed++;
+		note_oldest(counts, log_seq);
+		if (counts->first_failed.log_seq == 0 ||
+			log_seq < counts->first_failed.log_seq)
+			note_broken(reader, &counts->first_failed);
+		pj_by_pair_step(reader);
+	}
+}
+
+/* Dead items come in the order of the log. */
+static void
+count_dead(PjByPair *reader, Datum tenant, PjOutboxCounts *counts)
+{
+	note_broken(reader, &counts->first_dead);
+	note_oldest(counts, counts->first_dead.log_seq);
+	while (counts->dead < PJ_MAX_COUNT && pj_by_pair_at(reader, tenant))
+	{
+		TimestampTz since = get_int8(reader, Anum_updated_at);
+
+		CHECK_FOR_INTERRUPTS();
+		if (counts->dead++ == 0 || since < counts->dead_since)
+			counts->dead_since = since;
+		pj_by_pair_step(reader);
+	}
+}
+
+/* What there is of a pair.  The tenant stays in memory (by_pair.c). */
+void
+pj_outbox_look(PjOutboxLook *look, int32 projection_id, Datum tenant,
+			   PjOutboxCounts *counts)
+{
+	memset(counts, 0, sizeof(PjOutboxCounts));
+	if (pj_by_pair_find(&look->claimable, projection_id, tenant))
+		count_claimable(&look->claimable, tenant, counts);
+	if (!pj_by_pair_find(&look->blocked, projection_id, tenant))
+		return;
+	count_blocked(&look->blocked, tenant, counts);
+	if (pj_by_pair_find(&look->failed, projection_id, tenant))
+		count_failed(&look->failed, tenant, counts);
+	if (pj_by_pair_find(&look->dead, projection_id, tenant))
+		count_dead(&look->dead, tenant, counts);
+}
+
+void
+pj_outbox_look_end(PjOutboxLook *look)
+{
+	pj_by_pair_end(&look->claimable);
+	pj_by_pair_end(&look->blocked);
+	pj_by_pair_end(&look->failed);
+	pj_by_pair_end(&look->dead);
+}
