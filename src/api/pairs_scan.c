@@ -168,7 +168,7 @@ enter_projection(PairsScan *scan)
  * Returns false after the last one.
  */
 static bool
-next_tenant(PairsScan *scan, Datum *tenant, int64 *last)
+next_tenant(PairsScan *scan, Datum *tenant, int64 **last)
 {
 	PjStatusLook *look = scan->look;
 	PjByPair   *cursors = &look->pairs.cursors;
@@ -189,7 +189,6 @@ next_tenant(PairsScan *scan, Datum *tenant, int64 *last)
 			pj_text_compare(look->tenants.tenants[scan->tenant], name) : 1;
 		scan->cursor_used = order >= 0;
 	}
-	*last = 0;
 	if (order > 0)
 	{
 		/* readers keep it, and the row will be gone */
@@ -200,7 +199,7 @@ next_tenant(PairsScan *scan, Datum *tenant, int64 *last)
 		return true;
 	}
 	*tenant = look->tenants.tenants[scan->tenant];
-	*last = look->tenants.last[scan->tenant++];
+	*last = &look->tenants.last[scan->tenant++];
 	return true;
 }
 
@@ -215,7 +214,8 @@ next_pair(PairsScan *scan, PjStatusRow *row)
 		const PjStatusProjection *projection =
 		&look->projections[scan->projection];
 		Datum		tenant = 0;
-		int64		last = 0;
+		int64		none = 0;
+		int64	   *last = &none;
 
 		CHECK_FOR_INTERRUPTS();
 		if (!scan->entered)

@@ -277,6 +277,24 @@ pj_status_appender(PjStatusLook *look)
 /* ---- the look ---- */
 
 /*
+ * List the tenants of the log.  A projection that has been handed over has a
+ * cursor for most of them.
+ */
+static void
+list_tenants(PjStatusLook *look, Datum tenant)
+{
+	Datum	   *known = NULL;
+	int			nknown = 0;
+
+	for (int i = 0; i < look->nprojections && nknown == 0 && !tenant; i++)
+		if (look->projections[i].handed_over)
+			nknown = pj_pair_look_known(&look->pairs,
+										look->projections[i].id, &known);
+	pj_log_look_tenants(&look->pairs.log, tenant, known, nknown,
+						&look->tenants);
+}
+
+/*
  * Begin a look at all pairs, or those of one projection, one tenant, or both.
  * What is needed has been set.
  */
@@ -303,7 +321,7 @@ pj_status_look(PjStatusLook *look, Snapshot snapshot, Datum name,
 	pj_pair_look_init(&look->pairs, snapshot, tenant != 0);
 	if (look->needs.totals)
 		pj_pair_look_deltas(&look->pairs, tenant);
-	pj_log_look_tenants(&look->pairs.log, tenant, &look->tenants);
+	list_tenants(look, tenant);
 }
 
 void

@@ -137,7 +137,7 @@ extern const PjLocker *pj_status_locker(const PjStatusLook *look, int class,
 /* status_row.c */
 extern void pj_status_row(PjStatusLook *look,
 						  const PjStatusProjection *projection, Datum tenant,
-						  int64 last, PjStatusRow *row);
+						  int64 *last, PjStatusRow *row);
 
 /* status_why.c */
 extern const char *const pj_status_names[];

@@ -82,7 +82,7 @@ set_lag_time(PjStatusLook *look, PjStatusRow *row, TimestampTz oldest_at)
  * in log order is everything.
  */
 static void
-count_lag(PjStatusLook *look, PjStatusRow *row, int64 last)
+count_lag(PjStatusLook *look, PjStatusRow *row, int64 *last)
 {
 	const PjStatusProjection *projection = row->projection;
 	bool		counts_items = !projection->log_ordered;
@@ -95,8 +95,13 @@ count_lag(PjStatusLook *look, PjStatusRow *row, int64 last)
 	.items = row->outbox.items > 0};
 	TimestampTz oldest_at;
 
-	if (reads_log && last > row->cursor.last_log_seq)
+	/* what one projection finds of the tenant's last event helps the next */
+	if (reads_log && *last > unread.after)
+	{
 		pj_pair_look_unread(&look->pairs, &unread);
+		if (unread.none)
+			*last = unread.after;
+	}
 	row->lag_events = Min(PJ_MAX_COUNT, unread.count +
 						  (counts_items ? row->outbox.items : 0));
 	row->oldest = unread.oldest;
@@ -203,13 +208,13 @@ read_more(PjStatusLook *look, PjStatusRow *row)
 }
 
 /*
- * Find out how a pair is; last is the position of the tenant's last event.  The
- * reader of cursors stands at its row, if it has one.  Without a tenant, how a
- * projection is that has none.
+ * Find out how a pair is.  The tenant's last event is not after *last.  The
+ * reader of cursors stands at the pair's row, if it has one.  Without a tenant,
+ * how a projection is that has none.
  */
 void
 pj_status_row(PjStatusLook *look, const PjStatusProjection *projection,
-			  Datum tenant, int64 last, PjStatusRow *row)
+			  Datum tenant, int64 *last, PjStatusRow *row)
 {
 	memset(row, 0, sizeof(PjStatusRow));
 	row->projection = projection;

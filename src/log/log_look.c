@@ -10,6 +10,7 @@
 
 #include "access/tableam.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -63,69 +64,80 @@ get(PjLogLook *look, AttrNumber column)
 }
 
 static void
-add_tenant(PjLogLook *look, PjTenants *all, int *room)
+add_tenant(PjTenants *all, int *room, Datum tenant)
 {
-	MemoryContext caller = MemoryContextSwitchTo(look->context);
-
 	if (all->count == *room)
 	{
 		*room *= 2;
 		all->tenants = repalloc_huge(all->tenants, sizeof(Datum) * *room);
 		all->last = repalloc_huge(all->last, sizeof(int64) * *room);
 	}
-	all->tenants[all->count] =
-		PointerGetDatum(DatumGetTextPCopy(get(look, Anum_tenant_id)));
-	all->last[all->count++] = DatumGetInt64(get(look, Anum_log_seq));
-	MemoryContextSwitchTo(caller);
+	all->tenants[all->count] = tenant;
+	all->last[all->count++] = PG_INT64_MAX;
 }
 
+/*
+ * Add the tenants between two, of which the first may be empty and the second
+ * 0 for none.  Each is found by searching the index for the next entry.
+ */
 static void
-reverse(PjTenants *all)
+add_between(PjLogLook *look, PjTenants *all, int *room, Datum after,
+			Datum before)
 {
-	for (int i = 0, j = all->count - 1; i < j; i++, j--)
+	for (;;)
 	{
-		Datum		tenant = all->tenants[i];
-		int64		last = all->last[i];
+		ScanKeyData keys[2];
 
-		all->tenants[i] = all->tenants[j];
-		all->last[i] = all->last[j];
-		all->tenants[j] = tenant;
-		all->last[j] = last;
+		CHECK_FOR_INTERRUPTS();
+		pj_key_text_after(&keys[0], 1, after);
+		if (before)
+			pj_key_text_before(&keys[1], 1, before);
+		start(look, keys, before ? 2 : 1);
+		if (!step(look, ForwardScanDirection))
+			return;
+		after = PointerGetDatum(DatumGetTextPCopy(get(look, Anum_tenant_id)));
+		add_tenant(all, room, after);
 	}
 }
 
 /*
- * The tenants in the log, in their order, each with the position of its last
- * event; or one of them, if it is there.  The index is searched from its end:
- * the last entry before those of a tenant is the last one of another, so that
- * each tenant costs one search.
+ * The tenants in the log, in their order; or one of them, if it is there.
+ * Some may be known to be in it, and are given in that order.  That saves time:
+ * to find that there is no tenant between two costs a search that reads one
+ * entry, to find the next one a search that reads a page.
+ *
+ * Where a tenant's last event is remains unknown (PG_INT64_MAX).
  */
 void
-pj_log_look_tenants(PjLogLook *look, Datum only, PjTenants *all)
+pj_log_look_tenants(PjLogLook *look, Datum only, const Datum *known,
+					int nknown, PjTenants *all)
 {
-	int			room = 64;
+	MemoryContext caller = MemoryContextSwitchTo(look->context);
+	int			room = Max(nknown, 64);
+	Datum		after = CStringGetTextDatum("");
 	ScanKeyData key;
 
-	all->tenants = MemoryContextAlloc(look->context, sizeof(Datum) * room);
-	all->last = MemoryContextAlloc(look->context, sizeof(int64) * room);
+	all->tenants = palloc_extended(sizeof(Datum) * room, MCXT_ALLOC_HUGE);
+	all->last = palloc_extended(sizeof(int64) * room, MCXT_ALLOC_HUGE);
 	all->count = 0;
 	if (only)
 	{
 		pj_key_text(&key, 1, only);
 		start(look, &key, 1);
-		if (step(look, BackwardScanDirection))
-			add_tenant(look, all, &room);
-		return;
+		if (step(look, ForwardScanDirection))
+			add_tenant(all, &room, only);
 	}
-	start(look, NULL, 0);
-	while (step(look, BackwardScanDirection))
+	else
 	{
-		CHECK_FOR_INTERRUPTS();
-		add_tenant(look, all, &room);
-		pj_key_text_before(&key, 1, all->tenants[all->count - 1]);
-		start(look, &key, 1);
+		for (int i = 0; i < nknown; i++)
+		{
+			add_between(look, all, &room, after, known[i]);
+			add_tenant(all, &room, known[i]);
+			after = known[i];
+		}
+		add_between(look, all, &room, after, 0);
 	}
-	reverse(all);
+	MemoryContextSwitchTo(caller);
 }
 
 /* Go before a tenant's first event after a position. */

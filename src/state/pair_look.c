@@ -207,6 +207,38 @@ get_pointer(PjByPair *reader, AttrNumber column)
 	return isnull ? (Datum) 0 : value;
 }
 
+/*
+ * Tenants that are in the log, because a projection has read some of it for
+ * them, in their order.
+ */
+int
+pj_pair_look_known(PjPairLook *look, int32 projection_id, Datum **tenants)
+{
+	MemoryContext caller = MemoryContextSwitchTo(look->context);
+	PjByPair   *reader = &look->cursors;
+	int			room = 64;
+	int			n = 0;
+
+	*tenants = palloc(sizeof(Datum) * room);
+	pj_by_pair_start(reader, projection_id, 0);
+	for (; reader->at_row; pj_by_pair_step(reader))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (get_int8(reader, Cursor_last_log_seq) == 0)
+			continue;
+		if (n == room)
+		{
+			room *= 2;
+			*tenants = repalloc_huge(*tenants, sizeof(Datum) * room);
+		}
+		(*tenants)[n++] =
+			PointerGetDatum(DatumGetTextPCopy(get_pointer(reader,
+														  Cursor_tenant_id)));
+	}
+	MemoryContextSwitchTo(caller);
+	return n;
+}
+
 /* The cursor's row, if the reader of cursors stands at one of this tenant. */
 bool
 pj_pair_look_cursor(PjPairLook *look, Datum tenant, PjCursorRow *row)
@@ -445,6 +477,7 @@ pj_pair_look_unread(PjPairLook *look, PjUnread *unread)
 			continue;
 		note_unread(look, unread, &entry);
 	}
+	unread->none = looked == 0;
 	if (items_open)
 		pj_fetch_end(&items);
 	if (offsets_open)

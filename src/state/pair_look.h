@@ -96,6 +96,7 @@ typedef struct PjUnread
 	bool		items;			/* some may be in the outbox */
 
 	/* the result */
+	bool		none;			/* there is no event after the position */
 	int64		count;
 	int64		oldest;			/* the first one's position, or 0 */
 	TimestampTz oldest_at;
@@ -104,6 +105,8 @@ typedef struct PjUnread
 extern void pj_pair_look_init(PjPairLook *look, Snapshot snapshot,
 							  bool one_tenant);
 extern void pj_pair_look_deltas(PjPairLook *look, Datum tenant);
+extern int	pj_pair_look_known(PjPairLook *look, int32 projection_id,
+							   Datum **tenants);
 extern bool pj_pair_look_cursor(PjPairLook *look, Datum tenant,
 								PjCursorRow *row);
 extern void pj_pair_look_totals(PjPairLook *look, int32 projection_id,
