@@ -1,9 +1,10 @@
 /*
  * report.c
- *	  What the views say of projections, as functions.
+ *	  Functions that describe a projection, used by the views.
  *
- * Views call them as whoever reads the views.  So anybody may execute them, but
- * what a projection is made of is for those who may read one of the views.
+ * The views call them as the user who reads the view.  So all users may execute
+ * them, but a definition and its problems are shown only to users who may read
+ * one of the views.
  */
 #include "base/compat.h"
 
@@ -27,14 +28,14 @@ projector_is_home(PG_FUNCTION_ARGS)
 						  pj_home()) == 0);
 }
 
-/* A projection, for those who may see it. */
+/* Find a projection, for users who may see it. */
 static PjProjection *
 find_projection(int32 id)
 {
 	return pj_may_see_status() ? pj_projection_by_id(id) : NULL;
 }
 
-/* The hash of a projection's definition as it is now, or null. */
+/* Returns the hash of a projection's current definition, or null. */
 Datum
 projector_definition_now(PG_FUNCTION_ARGS)
 {
@@ -46,7 +47,7 @@ projector_definition_now(PG_FUNCTION_ARGS)
 	PG_RETURN_BYTEA_P(hash);
 }
 
-/* Why a projection cannot run, or null. */
+/* Returns why a projection cannot run, or null. */
 Datum
 projector_problem(PG_FUNCTION_ARGS)
 {

@@ -1,12 +1,12 @@
 /*
  * wait.c
- *	  Reading your own writes: waiting until an event, or all of a tenant's log
- *	  up to a position, has been applied.
+ *	  Reading your own writes: wait until an event, or a tenant's log up to
+ *	  a position, has been applied.
  *
- * Each look takes a new snapshot.  Between looks the session sleeps, until the
- * transaction that applies something has committed (waiters.c).  What comes
- * without a wake-up is found by looking from time to time: what a prepared
- * transaction has done, the log's tail, and anything at all on a standby.
+ * Each check uses a new snapshot.  Between checks the session sleeps until a
+ * transaction that applies something has committed (waiters.c).  Some changes
+ * come without a wake-up and are found by checking periodically: those of a
+ * prepared transaction, the log's tail, and everything on a standby.
  */
 #include "base/compat.h"
 
@@ -33,12 +33,12 @@
 PG_FUNCTION_INFO_V1(projector_wait);
 PG_FUNCTION_INFO_V1(projector_wait_log);
 
-/* How often to look without having been woken. */
+/* How often to check without a wake-up. */
 #define LOOK_MS			1000
 #define LOOK_TAIL_MS	20
 #define LOOK_STANDBY_MS	20
 
-/* What is waited for: an event, or if aggregate is 0 a position in the log. */
+/* What to wait for: an event or, if aggregate is 0, a log position. */
 typedef struct Wait
 {
 	const char *function;
@@ -53,8 +53,8 @@ typedef struct Wait
 } Wait;
 
 /*
- * The offset; the first event behind it, up to $4, that is subscribed to; is
- * event $4 in the log; and the first dead item up to it.
+ * The offset; the first subscribed event after it, up to $4; whether event $4
+ * is in the log; and the first dead item up to it.
  */
 static PjStatement look_at_event = {
 	.sql = "SELECT o.last, e.first, EXISTS (SELECT FROM projector.events"
@@ -77,8 +77,8 @@ static PjStatement look_at_event = {
 };
 
 /*
- * The last event up to $3 that is subscribed to; is there an item up to $3; and
- * the first of them that is dead.
+ * The last subscribed event up to $3; whether there is an item up to $3; and
+ * the first dead one of those.
  */
 static PjStatement look_at_log = {
 	.sql = "SELECT (SELECT log_seq FROM projector.events"
@@ -99,7 +99,7 @@ static PjStatement look_at_log = {
 	.argtypes = {INT4OID, TEXTOID, INT8OID, TEXTARRAYOID},
 };
 
-/* An event between the cursor, $3, and $4 that is not at or below its offset. */
+/* An event between the cursor, $3, and $4 that is above its offset. */
 static PjStatement find_unapplied = {
 	.sql = "SELECT FROM projector.events e LEFT JOIN LATERAL"
 	" (SELECT last_sequence_number FROM projector.projection_offsets o"
@@ -113,12 +113,12 @@ static PjStatement find_unapplied = {
 	.argtypes = {INT4OID, TEXTOID, INT8OID, INT8OID, TEXTARRAYOID},
 };
 
-/* What a look has found. */
+/* The result of a check. */
 typedef struct Sight
 {
 	bool		applied;
 	bool		blocked;
-	int64		dead;			/* what blocks it, or 0 */
+	int64		dead;			/* the dead event that blocks it, or 0 */
 } Sight;
 
 /* A column of the result, or 0 if it is null. */
@@ -131,7 +131,7 @@ int8_or_zero(int column)
 	return isnull ? 0 : DatumGetInt64(value);
 }
 
-/* Is the event in the log, and nothing up to it unapplied? */
+/* Is the event in the log, and everything up to it applied? */
 static void
 see_event(const Wait *wait, const PjPair *pair, Sight *sight)
 {
@@ -150,8 +150,9 @@ see_event(const Wait *wait, const PjPair *pair, Sight *sight)
 }
 
 /*
- * Has all been applied that the cursor has not passed?  Where new events have
- * items we know without looking; where nothing is applied, the offsets say.
+ * Has everything after the cursor been applied?  If new events have items, the
+ * items show that.  If the projection is not being applied, compare with the
+ * offsets.
  */
 static bool
 is_applied_behind_cursor(const Wait *wait, const PjPair *pair)
@@ -168,8 +169,8 @@ is_applied_behind_cursor(const Wait *wait, const PjPair *pair)
 }
 
 /*
- * Has the log been settled up to the position, read by whoever reads it, and
- * nothing been left behind?
+ * Is the log settled up to the position, has it been read that far, and is
+ * nothing left unapplied?
  */
 static void
 see_log(const Wait *wait, const PjPair *pair, Sight *sight)
@@ -182,7 +183,7 @@ see_log(const Wait *wait, const PjPair *pair, Sight *sight)
 	bool		queued;
 	bool		isnull;
 
-	/* what was settled before this look is seen by it */
+	/* the snapshot of this query sees everything settled before */
 	pj_execute(&look_at_log, values, projection->event_types ? NULL : "   n");
 	last = int8_or_zero(1);
 	queued = DatumGetBool(pj_result(0, 2, &isnull));
@@ -192,7 +193,7 @@ see_log(const Wait *wait, const PjPair *pair, Sight *sight)
 		(pair->last_log_seq >= last || is_applied_behind_cursor(wait, pair));
 }
 
-/* An answer will not come by itself. */
+/* Raise an error if waiting would be in vain. */
 static void
 refuse_idle(const Wait *wait, const PjPair *pair)
 {
@@ -210,7 +211,7 @@ refuse_idle(const Wait *wait, const PjPair *pair)
 				errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
 				errmsg("%s cannot wait in a transaction that has written",
 					   wait->function),
-				errdetail("What it waits for may depend on this transaction's end."),
+				errdetail("The event may not be applied before this transaction ends."),
 				errhint("Commit first, and call it as a statement of its own."));
 }
 
@@ -227,15 +228,15 @@ tell_blocked(const Wait *wait, const PjPair *pair, const Sight *sight)
 				errmsg("event %lld of aggregate \"%s\" is dead",
 					   (long long) sight->dead,
 					   TextDatumGetCString(wait->aggregate)),
-				errhint("Mend its cause and use projector_requeue, or projector_skip."));
+				errhint("Repair the cause and use projector_requeue, or use projector_skip."));
 	else
 		ereport(NOTICE,
 				errmsg("the event at position %lld of the log is dead",
 					   (long long) sight->dead),
-				errhint("Mend its cause and use projector_requeue, or projector_skip."));
+				errhint("Repair the cause and use projector_requeue, or use projector_skip."));
 }
 
-/* Look once.  Returns the answer, or NULL if there is none yet. */
+/* Check once.  Returns the answer, or NULL if there is none yet. */
 static const char *
 look(Wait *wait)
 {
@@ -264,7 +265,7 @@ look(Wait *wait)
 		ereport(NOTICE,
 				errmsg("projection \"%s\" has stopped: %s", wait->name,
 					   pj_projection_problem(projection)),
-				errhint("Repair the cause, or change the projection with projector_alter; it goes on by itself."));
+				errhint("Repair the cause, or change the projection with projector_alter. The projection then continues automatically."));
 		return "blocked";
 	}
 	if (sight.blocked)
@@ -278,7 +279,9 @@ look(Wait *wait)
 	return NULL;
 }
 
-/* How long to sleep before the next look, in ms; 0 if the time is over. */
+/*
+ * Returns how long to sleep before the next check, in ms; 0 after the timeout.
+ */
 static long
 sleep_ms(const Wait *wait)
 {
@@ -291,8 +294,8 @@ sleep_ms(const Wait *wait)
 }
 
 /*
- * Say so if what was waited for is not in the log: it may yet come, but more
- * often a name is misspelt.
+ * Tell the user if what was waited for is not in the log.  It may still come,
+ * but more often a name is misspelt.
  */
 static void
 tell_unknown(const Wait *wait, const char *answer)
@@ -335,7 +338,10 @@ wait_for(Wait *wait)
 	return answer;
 }
 
-/* Read what both functions have in common; "last" is the timeout's place. */
+/*
+ * Read the arguments that both functions share; "last" is the index of the
+ * timeout.
+ */
 static void
 begin_wait(FunctionCallInfo fcinfo, Wait *wait, int last)
 {
@@ -384,7 +390,7 @@ projector_wait_log(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("projector_wait_log cannot be used on a standby"),
-				errdetail("Which transactions are writing events is known to the primary alone."),
+				errdetail("Only the primary knows which transactions are writing events."),
 				errhint("Use projector_wait, for an aggregate."));
 	wait.position = DatumGetInt64(pj_required(fcinfo, 2, "log_seq"));
 	begin_wait(fcinfo, &wait, 3);

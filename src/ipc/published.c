@@ -1,10 +1,12 @@
 /*
  * published.c
- *	  Up to where the log of each database is settled, as its readers say.
+ *	  The settled position of the log of each database, as published by its
+ *	  readers.
  *
- * A reader publishes the last position that was given out before it looks who
- * is writing: when those have ended the log is settled up to it, and the reader
- * never looks there again.  intake.c refuses events at such positions.
+ * A reader publishes the last position drawn, and then finds out which
+ * transactions are writing.  Once those have ended, the log is settled up to
+ * that position, and the reader never reads that part again.  intake.c refuses
+ * new events at such positions.
  */
 #include "base/compat.h"
 
@@ -12,11 +14,11 @@
 
 #include "ipc/shared.h"
 
-/* The entry of this database. */
+/* Returns the entry of this database. */
 static PublishedTail *
 find_tail(Oid relid)
 {
-	static int	last = 0;		/* where it was the last time */
+	static int	last = 0;		/* index of the last one found */
 
 	Assert(!SpinLockFree(&pj_area->tails_lock));
 	for (int n = 0; n < pj_area->ntails; n++)
@@ -33,7 +35,7 @@ find_tail(Oid relid)
 }
 
 /*
- * Make an entry.  If there is no room another one is given up, whose database
+ * Create an entry.  If there is no room, another one is replaced; its database
  * is protected again as soon as it is read.
  */
 static PublishedTail *
@@ -52,7 +54,10 @@ new_tail(Oid relid)
 	return tail;
 }
 
-/* Readers will take the log, kept in a table, as settled up to here. */
+/*
+ * Publish that readers will treat the log in table relid as settled up to
+ * here.
+ */
 void
 pj_publish_tail(Oid relid, int64 settled)
 {
@@ -69,7 +74,7 @@ pj_publish_tail(Oid relid, int64 settled)
 	SpinLockRelease(&pj_area->tails_lock);
 }
 
-/* Up to where readers have said so. */
+/* Returns the published position. */
 int64
 pj_published_tail(Oid relid)
 {

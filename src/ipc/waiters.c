@@ -1,16 +1,16 @@
 /*
  * waiters.c
- *	  Sessions that wait for events to be applied, and how they are told.
+ *	  Sessions that wait for events to be applied, and how they are woken.
  *
- * A transaction that changes what a pair (projection, tenant) has applied says
- * so; when it has committed, and others see it, those who wait for the pair are
- * woken, and look.  A waiter joins the others before it looks, and
- * sleeps after that: what is committed before the look is seen by it, and what
- * is committed later wakes the sleeper.  So no wake-up is lost.
+ * A transaction that changes what a pair (projection, tenant) has applied
+ * registers the pair.  When it has committed and its changes are visible, the
+ * sessions waiting for the pair are woken and check again.  A session prepares
+ * to sleep before it checks, and sleeps afterwards.  A commit before the check
+ * is seen by it; a later commit wakes the session.  So no wake-up is lost.
  *
- * Pairs share a few condition variables.  Being woken for another pair costs a
- * look, nothing else.  What others have prepared wakes nobody when it is
- * committed: a waiter looks from time to time by itself.
+ * Pairs share a few condition variables.  Being woken for another pair only
+ * costs an extra check.  COMMIT PREPARED wakes nobody, so a waiting session
+ * also checks periodically.
  */
 #include "base/compat.h"
 
@@ -25,7 +25,7 @@
 
 #include "ipc/waiters.h"
 
-/* As many as there are bits in a mask. */
+/* One for each bit of a mask. */
 #define NUM_BUCKETS	32
 
 typedef struct Waiters
@@ -34,10 +34,12 @@ typedef struct Waiters
 } Waiters;
 
 static Waiters *waiters = NULL;
-static uint32 to_tell = 0;		/* the buckets to be woken at commit */
+static uint32 to_tell = 0;		/* buckets to wake at commit */
 static ConditionVariable *joined = NULL;
 
-/* Find the condition variables, or make them if this is the first to ask. */
+/*
+ * Attach the condition variables, or create them if this is the first process.
+ */
 static void
 attach(void)
 {
@@ -64,7 +66,9 @@ bucket_of(int32 projection_id, Datum tenant)
 						MyDatabaseId) % NUM_BUCKETS;
 }
 
-/* Wake those who wait for a pair, once the transaction has committed. */
+/*
+ * Wake the sessions that wait for a pair, once the transaction has committed.
+ */
 void
 pj_waiters_tell(int32 projection_id, Datum tenant)
 {
@@ -72,7 +76,7 @@ pj_waiters_tell(int32 projection_id, Datum tenant)
 	to_tell |= (uint32) 1 << bucket_of(projection_id, tenant);
 }
 
-/* Wake all who wait, whatever they wait for, once it has committed. */
+/* Wake all waiting sessions, once the transaction has committed. */
 void
 pj_waiters_tell_all(void)
 {
@@ -80,7 +84,7 @@ pj_waiters_tell_all(void)
 	to_tell = PG_UINT32_MAX;
 }
 
-/* Join those who wait for a pair.  To be followed by a look. */
+/* Prepare to wait for a pair.  The caller must check the pair after this. */
 void
 pj_waiters_join(int32 projection_id, Datum tenant)
 {
@@ -89,7 +93,7 @@ pj_waiters_join(int32 projection_id, Datum tenant)
 	ConditionVariablePrepareToSleep(joined);
 }
 
-/* Sleep until woken since the last look, or some time has passed. */
+/* Sleep until woken, or until some time has passed. */
 void
 pj_waiters_sleep(long ms)
 {
@@ -102,7 +106,9 @@ pj_waiters_leave(void)
 	ConditionVariableCancelSleep();
 }
 
-/* When this is called for a commit, it is visible to others. */
+/*
+ * Transaction callback.  At commit, the changes are already visible to others.
+ */
 static void
 at_transaction_event(XactEvent event, void *arg)
 {

@@ -1,34 +1,35 @@
--- What an operator looks at.  Whoever may read these views needs no other
--- privilege: everybody may execute the functions that they call, below.
+-- The views for operators.  A user who may read these views needs no other
+-- privilege: everyone may execute the functions below, which the views call.
 
 -- Does a projection live in this database?  If not, the database is a copy.
 CREATE FUNCTION projector.is_home(home text) RETURNS boolean
 LANGUAGE C STABLE STRICT PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'projector_is_home';
 
--- The following return something only to those who may read one of the views.
+-- The following functions return something only to users who may read one of the
+-- views.
 
--- The hash of a projection's definition as it is now, with its functions; null
+-- The hash of a projection's current definition, including its functions; null
 -- if a function is missing.
 CREATE FUNCTION projector.definition_now(projection_id integer) RETURNS bytea
 LANGUAGE C STABLE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_definition_now';
 
 -- Why a projection cannot run now: something that it needs is missing, or its
--- row cannot be read.  Null if it can run.
+-- registry row cannot be read.  Null if it can run.
 CREATE FUNCTION projector.problem(projection_id integer) RETURNS text
 LANGUAGE C STABLE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_problem';
 
--- Why no worker runs in this database, and the command that changes that; no row
+-- Why no worker runs in this database, and the command to change that; no row
 -- if one runs.
 CREATE FUNCTION projector.no_worker(OUT reason text, OUT remedy text)
 RETURNS SETOF record
 LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1
 AS 'MODULE_PATHNAME', 'projector_no_worker';
 
--- The open transactions that have appended events, the oldest first.  The end of
--- the log is not settled before they end.
+-- The open transactions that have appended events, oldest first.  The end of
+-- the log is not settled until they end.
 CREATE FUNCTION projector.appenders(
     OUT pid integer, OUT gid text, OUT role text, OUT state text,
     OUT since timestamptz)
@@ -36,11 +37,12 @@ RETURNS SETOF record
 LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1
 AS 'MODULE_PATHNAME', 'projector_appenders';
 
--- How every projection is for every tenant of the log, and every one that it has
--- a cursor for; without a tenant, how one is that has none.  The views below
--- read it.  It is a foreign table, whose rows are made up when it is read,
--- because a condition on projection_name or tenant_id gets there: to ask for one
--- tenant costs the same however many there are.  Counts stop at 10,000.
+-- The status of every projection for every tenant of the log, and for every
+-- tenant that it has a cursor for.  A projection without tenants has one row,
+-- whose tenant_id is null.  The views below read this table.  It is a foreign
+-- table whose rows are computed when it is read, because the planner passes
+-- conditions on projection_name and tenant_id to a foreign table: the status of
+-- one tenant costs the same however many there are.  Counts stop at 10,000.
 CREATE FUNCTION projector.pairs_handler() RETURNS fdw_handler
 LANGUAGE C AS 'MODULE_PATHNAME', 'projector_pairs_handler';
 CREATE FOREIGN DATA WRAPPER projector_pairs HANDLER projector.pairs_handler;
@@ -54,7 +56,7 @@ CREATE FOREIGN TABLE projector.pairs (
     state             text,
     rank              integer,     -- of the state: 0 is the worst
     why               text,
-    worst             boolean,     -- all tenants before it are better off
+    worst             boolean,     -- no tenant before it is in such a bad state
     worst_why         text,        -- if so, why
     cursor_state      text,
     last_log_seq      bigint,
@@ -92,7 +94,7 @@ CREATE FOREIGN TABLE projector.pairs (
     locker_since      timestamptz
 ) SERVER projector_pairs;
 COMMENT ON FOREIGN TABLE projector.pairs IS
-    'how each projection is for each tenant, for the views';
+    'the status of each projection and tenant, read by the views';
 
 -- One row per projection and tenant.
 CREATE VIEW projector.status_by_tenant AS
@@ -107,7 +109,7 @@ FROM projector.pairs s
 WHERE s.tenant_id IS NOT NULL
 ORDER BY s.projection_name, s.tenant_id;
 
--- One row per projection.  It is in the state of the tenant that is worst off.
+-- One row per projection, with the state of its worst tenant.
 CREATE VIEW projector.status AS
 SELECT s.projection_name, s.mode, s.state, s.tenants_not_ok, s.lag_events,
        s.lag_time, s.dead,
@@ -124,7 +126,8 @@ FROM (SELECT p.projection_name, min(p.projection_mode) AS mode,
       GROUP BY p.projection_name) s
 ORDER BY s.projection_name;
 
--- Everything that needs somebody, the worst first, with the command that helps.
+-- All problems that an operator should act on, worst first, with the command
+-- that helps.
 CREATE VIEW projector.problems AS
 WITH p AS MATERIALIZED (
     SELECT q.projection_id, q.name, q.mode, q.paused, q.paused_by, q.paused_at,
@@ -220,7 +223,7 @@ SELECT f.level, f.problem, f.projection_name, f.tenant_id, f.since, f.events::bi
 FROM found f
 ORDER BY f.rank, f.since, f.projection_name, f.tenant_id;
 
--- For a monitor: the worst problem in two words.
+-- For monitoring: the worst problem in two words.
 CREATE FUNCTION projector_health(OUT level text, OUT reason text)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp

@@ -1,11 +1,11 @@
 /*
  * delta.c
- *	  What appends have applied inline: noted by each in a row of its own, and
- *	  added to the pairs' cursors later.
+ *	  Counts and digests of inline appends: each append adds a row of its
+ *	  own, and the rows are added to the pairs' cursors later.
  *
- * A counter that all appenders of a tenant change would make them wait for one
- * another.  So an append only adds a row, to a table without indexes, which is
- * hardly more than what its WAL costs.
+ * If all sessions appending for a tenant updated the same counter, they would
+ * wait for one another.  So an append only inserts a row, into a table without
+ * indexes, which costs little more than its WAL.
  */
 #include "base/compat.h"
 
@@ -28,12 +28,12 @@
 
 #define NUM_COLUMNS	11
 
-/* So many rows are looked at in one transaction. */
+/* The maximum number of rows read in one transaction. */
 #define MAX_ROWS	10000
 
 static PjTable deltas_table = {"projection_deltas"};
 
-/* For a table that somebody has added something to. */
+/* Used if a user has added an index, trigger or constraint to the table. */
 static PjStatement insert = {
 	.sql = "INSERT INTO projector.projection_deltas"
 	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
@@ -44,8 +44,8 @@ static PjStatement insert = {
 };
 
 /*
- * The pairs of some rows, and where these are.  The table has no index: it is
- * read from where the last look ended.
+ * Group some rows by pair, with their ctids.  The table has no index; each
+ * scan starts where the last one ended.
  */
 static PjStatement select_pairs = {
 	.sql = "SELECT projection_id, tenant_id, array_agg(place), min(place),"
@@ -62,8 +62,9 @@ static PjStatement select_pairs = {
 };
 
 /*
- * Those of the pairs whose counts can be added up now.  A cursor that is not
- * there yet will be, and one that somebody has locked is not waited for.
+ * Of these pairs, those whose rows can be added up now.  A pair without a
+ * cursor waits until it has one; a cursor that another session has locked is
+ * skipped.
  */
 static PjStatement lock_cursors = {
 	.sql = "SELECT p.n::int FROM unnest($1, $2, $3) WITH ORDINALITY"
@@ -115,7 +116,10 @@ static PjStatement add_up = {
 	.argtypes = {TIDARRAYOID},
 };
 
-/* An append that was under way while its projection was dropped leaves such. */
+/*
+ * Rows are left by an append that was in progress while its projection was
+ * dropped.
+ */
 static PjStatement sweep = {
 	.sql = "DELETE FROM projector.projection_deltas WHERE ctid = ANY (ARRAY"
 	" (SELECT d.ctid FROM projector.projection_deltas d WHERE NOT EXISTS"
@@ -125,8 +129,8 @@ static PjStatement sweep = {
 };
 
 /*
- * A few pairs whose target has other columns now than when it was hashed; of
- * projection $1 and tenant $2, or all where these are null.
+ * Some pairs whose target's columns have changed since it was hashed; of
+ * projection $1 and tenant $2, or of all if null.
  */
 static PjStatement select_other_layouts = {
 	.sql = "SELECT x.tenant_id, x.projection_id"
@@ -153,7 +157,9 @@ insert_by_sql(Datum *values, bool no_digest)
 	pj_leave_internal(&saved);
 }
 
-/* Note what an append, whose last event is at log_seq, has done for a pair. */
+/*
+ * Record what an append, whose last event is at log_seq, has done for a pair.
+ */
 void
 pj_delta_add(const PjPair *pair, const PjCounts *counts,
 			 const PjDigest *digest, int64 log_seq)
@@ -187,19 +193,19 @@ pj_delta_add(const PjPair *pair, const PjCounts *counts,
 
 /* ---- adding up ---- */
 
-/* A pair that appends have noted something of. */
+/* A pair that has rows in the table. */
 typedef struct NotedPair
 {
 	int32		projection_id;
 	Datum		tenant;
-	ArrayType  *places;			/* of its rows */
-	ItemPointerData first;		/* of these */
+	ArrayType  *places;			/* the ctids of its rows */
+	ItemPointerData first;		/* the smallest and the largest */
 	ItemPointerData last;
-	int64		layout;			/* of their digests; 0 if there are none */
-	bool		mixed;			/* there is more than one layout */
+	int64		layout;			/* of the rows' digests; 0 if there are none */
+	bool		mixed;			/* the rows have different layouts */
 } NotedPair;
 
-/* Read some rows, and find the pairs they are of.  Returns how many pairs. */
+/* Read some rows and group them by pair.  Returns the number of pairs. */
 static int
 read_pairs(ItemPointer from, int32 projection_id, Datum tenant,
 		   NotedPair **pairs, int *nrows)
@@ -235,8 +241,8 @@ read_pairs(ItemPointer from, int32 projection_id, Datum tenant,
 }
 
 /*
- * Keep those of the pairs that nobody else is at work on, and that can be added
- * up.  Returns how many.
+ * Lock the pairs.  Keep only those that no other session is working on and
+ * that can be added up.  Returns their number.
  */
 static int
 lock_pairs(NotedPair *pairs, int n)
@@ -270,13 +276,13 @@ lock_pairs(NotedPair *pairs, int n)
 	{
 		bool		isnull;
 
-		/* they come in the order in which they were given */
+		/* the result is in the order of the arrays */
 		pairs[i] = pairs[DatumGetInt32(pj_result(i, 1, &isnull)) - 1];
 	}
 	return n;
 }
 
-/* The places of all rows of the pairs. */
+/* Returns the ctids of all rows of the pairs. */
 static Datum
 all_places(const NotedPair *pairs, int n, int nrows)
 {
@@ -299,8 +305,9 @@ all_places(const NotedPair *pairs, int n, int nrows)
 }
 
 /*
- * Where to read on, once the first max_pairs pairs have been looked at.  What
- * could not be added up is met again after the last row of the table.
+ * Find where the next scan starts, after the first max_pairs pairs.  After the
+ * end of the table it starts at the beginning, and finds the rows that could
+ * not be added up.
  */
 static void
 find_next(const NotedPair *pairs, int n, int max_pairs, bool more,
@@ -319,14 +326,14 @@ find_next(const NotedPair *pairs, int n, int max_pairs, bool more,
 }
 
 /*
- * Add to the cursors what appends have noted, of no more than max_pairs pairs
- * of a projection and tenant, or all if these are 0.  Returns whether there is
- * more to look at; the next call goes on there.
+ * Add rows to the cursors, for at most max_pairs pairs of a projection and
+ * tenant, or of all if these are 0.  Returns true if there are more rows; the
+ * next call continues there.
  *
- * Whoever changes cursor, digest and noted rows of a pair has its driver lock,
- * or the projection's lock exclusively.  So with that lock, which is not waited
- * for, no row has to be waited for either, and others of the pair are not kept
- * waiting: they find the lock taken.
+ * Changing the cursor, digest or rows of a pair requires its driver lock, or
+ * an exclusive lock on the projection.  We take that lock only if it is free.
+ * Then we never wait for a row, and other sessions do not wait for our rows
+ * either: they see that the lock is taken.
  */
 bool
 pj_deltas_add_up(int32 projection_id, Datum tenant, int max_pairs)
@@ -350,7 +357,7 @@ pj_deltas_add_up(int32 projection_id, Datum tenant, int max_pairs)
 	return more;
 }
 
-/* Remove what is left of projections that are no more. */
+/* Delete the rows of projections that have been dropped. */
 void
 pj_deltas_sweep(void)
 {
@@ -358,9 +365,9 @@ pj_deltas_sweep(void)
 }
 
 /*
- * Some pairs, of a projection and tenant or all if these are 0, whose digest
- * cannot be added up: their target has been altered, and the digest must be
- * found from the rows.
+ * Returns some pairs of a projection and tenant, or of all if these are 0,
+ * whose digests cannot be added up: the target has been altered, so the digest
+ * must be recomputed from its rows.
  */
 int
 pj_deltas_of_other_layouts(int32 projection_id, Datum tenant, int32 **ids,

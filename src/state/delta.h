@@ -1,6 +1,6 @@
 /*
  * delta.h
- *	  What appends have applied inline.
+ *	  Counts and digests of inline appends.
  */
 #ifndef PJ_DELTA_H
 #define PJ_DELTA_H
