@@ -11,6 +11,6 @@ for size in ${SIZES:-1000 10000 100000}; do
 	line loaded_lag_p95 "$size" "$(sql -F ' ' -c "CALL measure_lag(200, '''t'' || (\$1 * 7919 % $size + 1)')" | awk '{print $2}')" ms
 	wait "$load"
 	until_idle
-	line idle_drain "$size" "$(sql -c "SELECT clock_timestamp() AS t \\gset" -c "SELECT projector_drain() \\gset" -c "SELECT milliseconds(:'t')")" ms
+	line idle_drain "$size" "$(time_of "SELECT projector_drain()")" ms
 	line worker_memory "$size" "$(worker_memory)" MB
 done

@@ -10,7 +10,7 @@ line() { # name, size, value, unit
 # A new database without workers: the caller starts them when it is filled.
 fresh() {
 	psql -X -q -d postgres -c "DROP DATABASE IF EXISTS $database WITH (FORCE)" -c "CREATE DATABASE $database"
-	sql <<-'SQL'
+	sql -o /dev/null <<-'SQL'
 		CREATE EXTENSION projector;
 		SELECT projector_worker_stop();
 		CREATE FUNCTION milliseconds(since timestamptz) RETURNS numeric LANGUAGE sql
@@ -69,15 +69,14 @@ start_worker() { sql -c "SELECT projector_worker_start()" >/dev/null; }
 
 # Wait until a query returns true.
 until_true() { # query
-	until [ "$(sql -c "$1")" = t ]; do :; done
+	until [ "$(sql -c "$1")" = t ]; do sleep 0.2; done
 }
 
 # Until every projection has read the log and nothing is queued.
 until_idle() {
 	until_true "SELECT (SELECT bool_and(handover_log_seq IS NOT NULL) FROM projector.projections)
 		AND NOT EXISTS (SELECT FROM projector.projection_cursors WHERE state IN ('replaying', 'switching'))
-		AND NOT EXISTS (SELECT FROM projector.apply_outbox WHERE status = 'pending')
-		AND pg_sleep(0.05) IS NOT NULL"
+		AND NOT EXISTS (SELECT FROM projector.apply_outbox WHERE status = 'pending')"
 }
 
 # Appends at a rate, to known tenants, in the background: pgbench's process is $load.
@@ -104,4 +103,15 @@ worker_memory() { # megabytes, of the largest worker, without shared memory
 	for pid in $(sql -c "SELECT pid FROM pg_stat_activity WHERE backend_type = 'projector worker' AND datname = current_database()"); do
 		awk '/^RssAnon/ {print $2 / 1024}' "/proc/$pid/status"
 	done | sort -n | tail -1
+}
+
+# How long a statement takes, in milliseconds.
+time_of() { # statement
+	sql <<-SQL
+		SELECT clock_timestamp() AS t \\gset
+		\\o /dev/null
+		$1;
+		\\o
+		SELECT milliseconds(:'t');
+	SQL
 }

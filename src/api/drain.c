@@ -40,6 +40,9 @@ PG_FUNCTION_INFO_V1(projector_drain);
 /* The cursors of so many tenants follow the log. */
 #define MAX_FOLLOWED	256
 
+/* So many rows of inline appends are added up. */
+#define MAX_ADDED_UP	1000
+
 typedef struct DrainPair
 {
 	PjStep		step;
@@ -239,6 +242,18 @@ follow_log(Drain *drain, const int32 *ids, int n)
 		pj_follow_log(ids[i], &scan->all, scan->tail, false, &room);
 }
 
+/* Add up some of what inline appends have recorded. */
+static void
+add_up(int32 projection_id, Datum tenant)
+{
+	PjDeltaScan scan = {.projection_id = projection_id,.tenant = tenant};
+
+	pj_deltas_restart(&scan);
+	(void) pj_deltas_add_up(&scan, MAX_ADDED_UP, MAX_PAIRS);
+	if (scan.other_layouts)
+		pj_models_refresh_altered(projection_id, tenant);
+}
+
 /* ---- the function ---- */
 
 /* Returns the projections to drain: all, or the one with that name. */
@@ -301,8 +316,7 @@ projector_drain(PG_FUNCTION_ARGS)
 	applied = drain_pairs(drain);
 	save_pairs(drain);
 	follow_log(drain, ids, n);
-	(void) pj_deltas_add_up(name ? ids[0] : 0, tenant, MAX_PAIRS);
-	pj_models_refresh_altered(name ? ids[0] : 0, tenant);
+	add_up(name ? ids[0] : 0, tenant);
 	pj_leave_internal(&saved);
 
 	PG_RETURN_INT64(applied);

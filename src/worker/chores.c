@@ -55,8 +55,14 @@ PG_FUNCTION_INFO_V1(projector_prune);
 /* The cursors of so many tenants follow in one transaction. */
 #define MAX_FOLLOWED		64
 
-/* The counts of so many pairs are added up in one transaction. */
-#define MAX_ADDED_PAIRS		256
+/* So many rows of inline appends are added up in one transaction. */
+#define MAX_ADDED_UP		256
+
+/*
+ * New rows are mostly at the end of their table, so adding up goes on where it
+ * has ended.  It starts at the beginning so often, or if rows were left.
+ */
+#define RESTART_MS			60000
 
 /* The maximum number of rows deleted by one statement. */
 #define BATCH_ROWS	1000
@@ -82,7 +88,9 @@ static struct
 	TimestampTz done_at;
 	TimestampTz swept_at;
 	int			to_follow;		/* tenants, a part at a time */
-	bool		adding_up;		/* what appends have noted, likewise */
+	bool		adding_up;		/* rows of inline appends, likewise */
+	PjDeltaScan deltas;			/* where that stands */
+	TimestampTz restarted_at;	/* when it began at the start of the table */
 } chores;
 
 /* ---- history ---- */
@@ -211,7 +219,14 @@ pj_chores(void)
 	pj_runs_settle();
 	chores.to_follow = pj_active_unfollowed(&none, 0);
 	chores.adding_up = true;
-	pj_models_refresh_altered(0, 0);
+	if (chores.deltas.other_layouts)
+		pj_models_refresh_altered(0, 0);
+	if (chores.deltas.left_some ||
+		TimestampDifferenceExceeds(chores.restarted_at, now, RESTART_MS))
+	{
+		pj_deltas_restart(&chores.deltas);
+		chores.restarted_at = now;
+	}
 	sweep(now);
 }
 
@@ -240,5 +255,6 @@ pj_chores_part(void)
 		chores.adding_up = true;
 	}
 	else
-		chores.adding_up = pj_deltas_add_up(0, 0, MAX_ADDED_PAIRS);
+		chores.adding_up = pj_deltas_add_up(&chores.deltas, MAX_ADDED_UP,
+											MAX_ADDED_UP);
 }
