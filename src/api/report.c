@@ -10,15 +10,18 @@
 
 #include "fmgr.h"
 #include "utils/builtins.h"
+#include "utils/snapmgr.h"
 
 #include "kinds/definition.h"
 #include "kinds/problem.h"
 #include "registry/projection.h"
+#include "state/outbox_look.h"
 #include "worker/control.h"
 
 PG_FUNCTION_INFO_V1(projector_is_home);
 PG_FUNCTION_INFO_V1(projector_definition_now);
 PG_FUNCTION_INFO_V1(projector_problem);
+PG_FUNCTION_INFO_V1(projector_item_waits);
 
 /* Does a projection with this home live in this database? */
 Datum
@@ -58,4 +61,22 @@ projector_problem(PG_FUNCTION_ARGS)
 	if (problem == NULL)
 		PG_RETURN_NULL();
 	PG_RETURN_TEXT_P(cstring_to_text(problem));
+}
+
+/* Returns whether an item waits for a failed or dead one. */
+Datum
+projector_item_waits(PG_FUNCTION_ARGS)
+{
+	static const bool refused = false;
+	static const bool allowed = true;
+	PjItemKey	item = {PG_GETARG_INT32(0), PG_GETARG_DATUM(1),
+	PG_GETARG_DATUM(2), PG_GETARG_INT64(3), PG_GETARG_INT64(4)};
+
+	/* the view calls it for each row: ask once */
+	if (fcinfo->flinfo->fn_extra == NULL)
+		fcinfo->flinfo->fn_extra = unconstify(bool *, pj_may_see("outbox") ?
+											  &allowed : &refused);
+	PG_RETURN_BOOL(*(bool *) fcinfo->flinfo->fn_extra &&
+				   pj_outbox_waits(&item, PG_GETARG_BOOL(5),
+								   GetActiveSnapshot()));
 }

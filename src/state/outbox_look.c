@@ -195,3 +195,68 @@ pj_outbox_look_end(PjOutboxLook *look)
 	pj_by_pair_end(&look->failed);
 	pj_by_pair_end(&look->dead);
 }
+
+/* ---- one item ---- */
+
+static bool
+is_broken(TupleTableSlot *slot)
+{
+	bool		isnull;
+	Datum		status = slot_getattr(slot, Anum_status, &isnull);
+
+	return *VARDATA_ANY(DatumGetTextPP(status)) != 'p';
+}
+
+/* Is an earlier item of its aggregate failed or dead? */
+static bool
+waits_in_aggregate(const PjItemKey *item, Snapshot snapshot)
+{
+	ScanKeyData keys[5];
+	PjFetch		fetch;
+	bool		waits = false;
+
+	pj_key_int4(&keys[0], 1, item->projection_id);
+	pj_key_text(&keys[1], 2, item->tenant);
+	pj_key_text(&keys[2], 3, item->aggregate);
+	pj_key_int8_range(&keys[3], 4, 0, item->sequence_number - 1);
+	pj_fetch_begin(&fetch, &by_block, snapshot, 5, keys);
+	while (!waits && pj_fetch_next(&fetch, ForwardScanDirection))
+		waits = is_broken(fetch.slot);
+	pj_fetch_end(&fetch);
+	return waits;
+}
+
+/* Is an earlier item of its tenant in this index of failed or dead ones? */
+static bool
+waits_in_log(const PjItemKey *item, Snapshot snapshot, PjTable *table)
+{
+	ScanKeyData keys[2];
+	PjFetch		fetch;
+	bool		waits = false;
+	bool		isnull;
+
+	pj_key_int4(&keys[0], 1, item->projection_id);
+	pj_key_text(&keys[1], 2, item->tenant);
+	pj_fetch_begin(&fetch, table, snapshot, 2, keys);
+	while (!waits && pj_fetch_next(&fetch, ForwardScanDirection))
+	{
+		Datum		log_seq = slot_getattr(fetch.slot, Anum_log_seq, &isnull);
+
+		waits = DatumGetInt64(log_seq) < item->log_seq;
+
+		/* dead ones come in the order of the log */
+		if (table == &by_death)
+			break;
+	}
+	pj_fetch_end(&fetch);
+	return waits;
+}
+
+/* Does a pending item wait for a failed or dead one, marked as held or not? */
+bool
+pj_outbox_waits(const PjItemKey *item, bool log_ordered, Snapshot snapshot)
+{
+	return log_ordered ? waits_in_log(item, snapshot, &by_death) ||
+		waits_in_log(item, snapshot, &by_retry) :
+		waits_in_aggregate(item, snapshot);
+}

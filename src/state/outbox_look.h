@@ -48,6 +48,18 @@ typedef struct PjOutboxLook
 	PjByPair	dead;
 } PjOutboxLook;
 
+/* An item of the outbox. */
+typedef struct PjItemKey
+{
+	int32		projection_id;
+	Datum		tenant;
+	Datum		aggregate;
+	int64		sequence_number;
+	int64		log_seq;
+} PjItemKey;
+
+extern bool pj_outbox_waits(const PjItemKey *item, bool log_ordered,
+							Snapshot snapshot);
 extern void pj_outbox_look_init(PjOutboxLook *look, Snapshot snapshot,
 								bool one_tenant);
 extern void pj_outbox_look(PjOutboxLook *look, int32 projection_id,
