@@ -130,6 +130,22 @@ SELECT count(*) FROM projector.status_by_tenant WHERE tenant_id = 'piled';
 SELECT rows_fetched() - :before < 45000 AS bounded;
 COMMIT;
 
+-- all tenants: status counts 10,000 for a projection, and one for each further tenant
+DELETE FROM projector.apply_outbox;
+INSERT INTO projector.apply_outbox (projection_id, log_seq, tenant_id, aggregate_id, sequence_number, event_type)
+SELECT 1, t * 100 + i, 't' || to_char(t, 'FM00000'), 'b', i, 'E' FROM generate_series(1, 3000) t, generate_series(1, 10) i;
+VACUUM ANALYZE projector.apply_outbox;
+BEGIN;
+SELECT pg_stat_get_xact_tuples_fetched('projector.apply_outbox'::regclass) AS before \gset
+SELECT projection_name, state, tenants_not_ok, lag_events FROM projector.status WHERE projection_name = 'p1';
+SELECT pg_stat_get_xact_tuples_fetched('projector.apply_outbox'::regclass) - :before < 25000 AS bounded;
+COMMIT;
+SELECT sum(lag_events), count(*) FILTER (WHERE lag_events = 10) FROM projector.status_by_tenant WHERE projection_name = 'p1' AND lag_events > 0;
+-- the worst tenant may come last
+UPDATE projector.projection_cursors SET state = 'replaying', last_log_seq = 0 WHERE projection_id = 1 AND tenant_id = 't03000';
+SELECT projection_name, state, tenants_not_ok, lag_events FROM projector.status WHERE projection_name = 'p1';
+SELECT lag_events FROM projector.status_by_tenant WHERE projection_name = 'p1' AND tenant_id = 't03000';
+
 --
 -- Who may look
 --

@@ -33,6 +33,7 @@ typedef struct PairsScan
 	bool		has_name;
 	bool		has_tenant;
 	bool		needs[Pairs_natts + 1]; /* columns that somebody reads */
+	bool		exact;			/* one of them is a count of each pair */
 	PjStatusLook *look;			/* NULL before the first row */
 	Datum		only;			/* the tenant that it is limited to, or 0 */
 	Datum		status_names[PJ_STATUS_COUNT];
@@ -46,6 +47,7 @@ typedef struct PairsScan
 	bool		cursor_used;	/* the cursor's row has been returned */
 	bool		any;			/* the projection has a pair */
 	PjStatus	worst;			/* of the projection's pairs so far */
+	int64		counted;		/* their events */
 } PairsScan;
 
 /* Take names as values; they live as long as the scan. */
@@ -87,6 +89,9 @@ pj_pairs_begin(ForeignScanState *node, int eflags)
 		else if (column == 0)
 			memset(scan->needs, true, sizeof(scan->needs));
 	}
+	scan->exact = scan->needs[Pairs_why] || scan->needs[Pairs_lag_events] ||
+		scan->needs[Pairs_pending] || scan->needs[Pairs_held] ||
+		scan->needs[Pairs_error_count];
 	make_names(scan->status_names, pj_status_names, PJ_STATUS_COUNT);
 	make_names(scan->mode_names, pj_mode_names, PJ_STRICT + 1);
 	make_names(scan->state_names, pj_state_names, PJ_STOPPED + 1);
@@ -161,6 +166,7 @@ enter_projection(PairsScan *scan)
 	scan->tenant = 0;
 	scan->cursor_used = scan->any = false;
 	scan->worst = PJ_STATUS_COUNT;
+	scan->counted = 0;
 }
 
 /*
@@ -203,6 +209,30 @@ next_tenant(PairsScan *scan, Datum *tenant, int64 **last)
 	return true;
 }
 
+/*
+ * Find out how a pair is.  If no column needs the exact number of a pair's
+ * events, they are counted only until the projection has PJ_MAX_COUNT of them.
+ * The reason for its worst state is exact: that pair is counted again.
+ */
+static void
+find_row(PairsScan *scan, const PjStatusProjection *projection, Datum tenant,
+		 int64 *last, PjStatusRow *row)
+{
+	PjStatusLook *look = scan->look;
+
+	look->limit = scan->exact ? PJ_MAX_COUNT :
+		Max(PJ_MAX_COUNT - scan->counted, 1);
+	pj_status_row(look, projection, tenant, last, row);
+	scan->counted += row->lag_events;
+	if (scan->needs[Pairs_worst_why] && look->limit < PJ_MAX_COUNT &&
+		row->lag_events > 0 && row->state < scan->worst)
+	{
+		look->limit = PJ_MAX_COUNT;
+		pj_outbox_look_back(&look->pairs.outbox, projection->id, tenant);
+		pj_status_row(look, projection, tenant, last, row);
+	}
+}
+
 /* The next pair.  Returns false after the last one. */
 static bool
 next_pair(PairsScan *scan, PjStatusRow *row)
@@ -224,7 +254,7 @@ next_pair(PairsScan *scan, PjStatusRow *row)
 			(!scan->any && !scan->has_tenant))
 		{
 			scan->any = true;
-			pj_status_row(look, projection, tenant, last, row);
+			find_row(scan, projection, tenant, last, row);
 			return true;
 		}
 		scan->entered = false;
@@ -293,6 +323,7 @@ static void
 set_work(PjStatusRow *pair, Values *row)
 {
 	set(row, Pairs_lag_events, Int64GetDatum(pair->lag_events));
+	set(row, Pairs_lag_share, Int64GetDatum(pair->lag_events));
 	if (pair->has_lag_time)
 		set(row, Pairs_lag_time, IntervalPGetDatum(&pair->lag_time));
 	set_unless_0(row, Pairs_oldest_log_seq, Int64GetDatum(pair->oldest));

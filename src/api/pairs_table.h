@@ -24,6 +24,7 @@ enum
 	Pairs_cursor_state,
 	Pairs_last_log_seq,
 	Pairs_lag_events,
+	Pairs_lag_share,
 	Pairs_lag_time,
 	Pairs_oldest_log_seq,
 	Pairs_pending,

@@ -305,6 +305,7 @@ pj_status_look(PjStatusLook *look, Snapshot snapshot, Datum name,
 	PjContext	saved;
 
 	look->context = CurrentMemoryContext;
+	look->limit = PJ_MAX_COUNT;
 	look->now = GetCurrentTimestamp();
 	look->appender_known = false;
 	look->appender = NULL;

@@ -86,6 +86,7 @@ typedef struct PjStatusLook
 {
 	MemoryContext context;		/* of everything that is kept */
 	PjStatusNeeds needs;
+	int64		limit;			/* of what is counted for a pair */
 	TimestampTz now;
 	PjPairLook	pairs;
 	PjTenants	tenants;		/* of the log, in their order */

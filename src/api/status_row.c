@@ -92,7 +92,7 @@ count_lag(PjStatusLook *look, PjStatusRow *row, int64 *last)
 		.tenant = row->tenant,.after = row->cursor.last_log_seq,
 		.types = projection->types,.ntypes = projection->ntypes,
 		.log_ordered = projection->log_ordered,
-	.items = row->outbox.items > 0};
+	.items = row->outbox.items > 0,.limit = look->limit};
 	TimestampTz oldest_at;
 
 	/* what one projection finds of the tenant's last event helps the next */
@@ -102,7 +102,7 @@ count_lag(PjStatusLook *look, PjStatusRow *row, int64 *last)
 		if (unread.none)
 			*last = unread.after;
 	}
-	row->lag_events = Min(PJ_MAX_COUNT, unread.count +
+	row->lag_events = Min(look->limit, unread.count +
 						  (counts_items ? row->outbox.items : 0));
 	row->oldest = unread.oldest;
 	oldest_at = unread.oldest_at;
@@ -222,6 +222,9 @@ pj_status_row(PjStatusLook *look, const PjStatusProjection *projection,
 	read_cursor(look, row);
 	if (tenant)
 	{
+		/* what was tried in mode shadow is in no particular order */
+		look->pairs.outbox.limit = row->mode == PJ_SHADOW ? PJ_MAX_COUNT :
+			look->limit;
 		pj_outbox_look(&look->pairs.outbox, projection->id, tenant,
 					   &row->outbox);
 		count_lag(look, row, last);

@@ -61,6 +61,7 @@ CREATE FOREIGN TABLE projector.pairs (
     cursor_state      text,
     last_log_seq      bigint,
     lag_events        bigint,
+    lag_share         bigint,      -- lag_events, until the projection has 10,000
     lag_time          interval,
     oldest_log_seq    bigint,
     pending           bigint,
@@ -118,7 +119,7 @@ SELECT s.projection_name, s.mode, s.state, s.tenants_not_ok, s.lag_events,
 FROM (SELECT p.projection_name, min(p.projection_mode) AS mode,
              (array_agg(p.state ORDER BY p.rank) FILTER (WHERE p.worst))[1] AS state,
              count(*) FILTER (WHERE p.state <> 'ok' AND p.tenant_id IS NOT NULL) AS tenants_not_ok,
-             least(10000, sum(p.lag_events))::bigint AS lag_events,
+             least(10000, sum(p.lag_share))::bigint AS lag_events,
              max(p.lag_time) AS lag_time,
              least(10000, sum(p.dead))::bigint AS dead,
              (array_agg(p.worst_why ORDER BY p.rank) FILTER (WHERE p.worst))[1] AS why

@@ -48,6 +48,7 @@ init_reader(PjByPair *reader, PjTable *table, Snapshot snapshot,
 void
 pj_outbox_look_init(PjOutboxLook *look, Snapshot snapshot, bool one_tenant)
 {
+	look->limit = PJ_MAX_COUNT;
 	init_reader(&look->claimable, &by_claim, snapshot, one_tenant);
 	init_reader(&look->blocked, &by_block, snapshot, one_tenant);
 	init_reader(&look->failed, &by_retry, snapshot, one_tenant);
@@ -81,10 +82,11 @@ note_oldest(PjOutboxCounts *counts, int64 log_seq)
 
 /* Items that can be claimed, in the order of the log. */
 static void
-count_claimable(PjByPair *reader, Datum tenant, PjOutboxCounts *counts)
+count_claimable(PjByPair *reader, Datum tenant, int64 limit,
+				PjOutboxCounts *counts)
 {
 	note_oldest(counts, get_int8(reader, Anum_log_seq));
-	for (int i = 0; i < PJ_MAX_COUNT && pj_by_pair_at(reader, tenant); i++)
+	for (int i = 0; i < limit && pj_by_pair_at(reader, tenant); i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		counts->untried++;
@@ -95,9 +97,10 @@ count_claimable(PjByPair *reader, Datum tenant, PjOutboxCounts *counts)
 
 /* Items that are broken, held behind those, or tried in mode shadow. */
 static void
-count_blocked(PjByPair *reader, Datum tenant, PjOutboxCounts *counts)
+count_blocked(PjByPair *reader, Datum tenant, int64 limit,
+			  PjOutboxCounts *counts)
 {
-	for (int i = 0; i < PJ_MAX_COUNT && pj_by_pair_at(reader, tenant); i++)
+	for (int i = 0; i < limit && pj_by_pair_at(reader, tenant); i++)
 	{
 		char		shadow = get_letter(reader, Anum_shadow);
 
@@ -177,14 +180,31 @@ pj_outbox_look(PjOutboxLook *look, int32 projection_id, Datum tenant,
 {
 	memset(counts, 0, sizeof(PjOutboxCounts));
 	if (pj_by_pair_find(&look->claimable, projection_id, tenant))
-		count_claimable(&look->claimable, tenant, counts);
+		count_claimable(&look->claimable, tenant, look->limit, counts);
 	if (!pj_by_pair_find(&look->blocked, projection_id, tenant))
 		return;
-	count_blocked(&look->blocked, tenant, counts);
+	count_blocked(&look->blocked, tenant, look->limit, counts);
 	if (pj_by_pair_find(&look->failed, projection_id, tenant))
 		count_failed(&look->failed, tenant, counts);
 	if (pj_by_pair_find(&look->dead, projection_id, tenant))
 		count_dead(&look->dead, tenant, counts);
+}
+
+static void
+look_back(PjByPair *reader, int32 projection_id, Datum tenant)
+{
+	if (reader->open)
+		pj_by_pair_start(reader, projection_id, tenant);
+}
+
+/* Go back to a pair, to look at it once more. */
+void
+pj_outbox_look_back(PjOutboxLook *look, int32 projection_id, Datum tenant)
+{
+	look_back(&look->claimable, projection_id, tenant);
+	look_back(&look->blocked, projection_id, tenant);
+	look_back(&look->failed, projection_id, tenant);
+	look_back(&look->dead, projection_id, tenant);
 }
 
 void

@@ -42,6 +42,8 @@ typedef struct PjOutboxCounts
 /* The readers of one look at many pairs. */
 typedef struct PjOutboxLook
 {
+	int64		limit;			/* pending and held items are counted up to
+								 * this */
 	PjByPair	claimable;
 	PjByPair	blocked;
 	PjByPair	failed;
@@ -64,6 +66,8 @@ extern void pj_outbox_look_init(PjOutboxLook *look, Snapshot snapshot,
 								bool one_tenant);
 extern void pj_outbox_look(PjOutboxLook *look, int32 projection_id,
 						   Datum tenant, PjOutboxCounts *counts);
+extern void pj_outbox_look_back(PjOutboxLook *look, int32 projection_id,
+								Datum tenant);
 extern void pj_outbox_look_end(PjOutboxLook *look);
 
 #endif							/* PJ_OUTBOX_LOOK_H */

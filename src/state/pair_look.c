@@ -439,8 +439,8 @@ note_unread(PjPairLook *look, PjUnread *unread, const PjLogEntry *entry)
 
 /*
  * Count the events that a pair has yet to read from the log.  Of those after
- * its position, no more than PJ_MAX_COUNT are looked at: if there are more, that
- * many are said to be unread.
+ * its position, at most PJ_MAX_COUNT are read: if there are more, as many as
+ * the limit are reported.
  */
 void
 pj_pair_look_unread(PjPairLook *look, PjUnread *unread)
@@ -458,12 +458,13 @@ pj_pair_look_unread(PjPairLook *look, PjUnread *unread)
 
 	unread->count = unread->oldest = unread->oldest_at = 0;
 	pj_log_look_after(&look->log, unread->tenant, unread->after);
-	while (pj_log_look_next(&look->log, &entry))
+	while (unread->count < unread->limit &&
+		   pj_log_look_next(&look->log, &entry))
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (looked++ == PJ_MAX_COUNT)
 		{
-			unread->count = PJ_MAX_COUNT;
+			unread->count = unread->limit;
 			break;
 		}
 		if (unread->types && !pj_text_among(entry.event_type, unread->types,

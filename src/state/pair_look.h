@@ -94,6 +94,7 @@ typedef struct PjUnread
 	int			ntypes;
 	bool		log_ordered;	/* the position decides alone */
 	bool		items;			/* some may be in the outbox */
+	int64		limit;			/* no more are counted */
 
 	/* the result */
 	bool		none;			/* there is no event after the position */
