@@ -1,23 +1,27 @@
 /*
  * report.c
- *	  Functions used by the views.
+ *	  Functions that describe a projection, used by the views.
+ *
+ * The views call them as the user who reads the view.  So all users may execute
+ * them, but a definition and its problems are shown only to users who may read
+ * one of the views.
  */
 #include "base/compat.h"
 
 #include "fmgr.h"
 #include "utils/builtins.h"
-#include "utils/timestamp.h"
+#include "utils/snapmgr.h"
 
-#include "base/guc.h"
 #include "kinds/definition.h"
 #include "kinds/problem.h"
 #include "registry/projection.h"
-#include "sandbox/user_context.h"
+#include "state/outbox_look.h"
+#include "worker/control.h"
 
 PG_FUNCTION_INFO_V1(projector_is_home);
 PG_FUNCTION_INFO_V1(projector_definition_now);
 PG_FUNCTION_INFO_V1(projector_problem);
-PG_FUNCTION_INFO_V1(projector_lag_warning);
+PG_FUNCTION_INFO_V1(projector_item_waits);
 
 /* Does a projection with this home live in this database? */
 Datum
@@ -27,11 +31,18 @@ projector_is_home(PG_FUNCTION_ARGS)
 						  pj_home()) == 0);
 }
 
+/* Find a projection, for users who may see it. */
+static PjProjection *
+find_projection(int32 id)
+{
+	return pj_may_see_status() ? pj_projection_by_id(id) : NULL;
+}
+
 /* Returns the hash of a projection's current definition, or null. */
 Datum
 projector_definition_now(PG_FUNCTION_ARGS)
 {
-	PjProjection *projection = pj_projection_by_id(PG_GETARG_INT32(0));
+	PjProjection *projection = find_projection(PG_GETARG_INT32(0));
 	bytea	   *hash = projection ? pj_definition_now(projection) : NULL;
 
 	if (hash == NULL)
@@ -43,7 +54,7 @@ projector_definition_now(PG_FUNCTION_ARGS)
 Datum
 projector_problem(PG_FUNCTION_ARGS)
 {
-	PjProjection *projection = pj_projection_by_id(PG_GETARG_INT32(0));
+	PjProjection *projection = find_projection(PG_GETARG_INT32(0));
 	const char *problem = projection && !projection->dormant ?
 	pj_projection_problem(projection) : NULL;
 
@@ -52,12 +63,20 @@ projector_problem(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(problem));
 }
 
-/* Returns the setting projector.lag_warning as an interval. */
+/* Returns whether an item waits for a failed or dead one. */
 Datum
-projector_lag_warning(PG_FUNCTION_ARGS)
+projector_item_waits(PG_FUNCTION_ARGS)
 {
-	Interval   *result = palloc0(sizeof(Interval));
+	static const bool refused = false;
+	static const bool allowed = true;
+	PjItemKey	item = {PG_GETARG_INT32(0), PG_GETARG_DATUM(1),
+	PG_GETARG_DATUM(2), PG_GETARG_INT64(3), PG_GETARG_INT64(4)};
 
-	result->time = (TimeOffset) pj_lag_warning * 1000;
-	PG_RETURN_INTERVAL_P(result);
+	/* the view calls it for each row: ask once */
+	if (fcinfo->flinfo->fn_extra == NULL)
+		fcinfo->flinfo->fn_extra = unconstify(bool *, pj_may_see("outbox") ?
+											  &allowed : &refused);
+	PG_RETURN_BOOL(*(bool *) fcinfo->flinfo->fn_extra &&
+				   pj_outbox_waits(&item, PG_GETARG_BOOL(5),
+								   GetActiveSnapshot()));
 }

@@ -142,6 +142,22 @@ pj_key_text_after(ScanKey key, AttrNumber attno, Datum value)
 	key->sk_collation = C_COLLATION_OID;
 }
 
+/* Not less than a value. */
+void
+pj_key_text_from(ScanKey key, AttrNumber attno, Datum value)
+{
+	ScanKeyInit(key, attno, BTGreaterEqualStrategyNumber, F_TEXT_GE, value);
+	key->sk_collation = C_COLLATION_OID;
+}
+
+/* Less than a value. */
+void
+pj_key_text_before(ScanKey key, AttrNumber attno, Datum value)
+{
+	ScanKeyInit(key, attno, BTLessStrategyNumber, F_TEXT_LT, value);
+	key->sk_collation = C_COLLATION_OID;
+}
+
 /*
  * Get the columns of a row.  The arrays are as wide as the table is now,
  * because an operator may have added columns.

@@ -41,6 +41,8 @@ extern void pj_key_int8_range(ScanKey keys, AttrNumber attno, int64 after,
 							  int64 upto);
 extern void pj_key_text(ScanKey key, AttrNumber attno, Datum value);
 extern void pj_key_text_after(ScanKey key, AttrNumber attno, Datum value);
+extern void pj_key_text_from(ScanKey key, AttrNumber attno, Datum value);
+extern void pj_key_text_before(ScanKey key, AttrNumber attno, Datum value);
 extern void pj_deform(HeapTuple tuple, TupleDesc desc, Datum **columns,
 					  bool **nulls);
 extern void pj_fetch_begin(PjFetch *fetch, PjTable *table, Snapshot snapshot,

@@ -33,22 +33,25 @@
 
 #include "base/lock.h"
 
-#define CLASS_PROJECTION	0x504A
-#define CLASS_PAIR			0x504B
-#define CLASS_DRIVER		0x504C
-
 #define MAX_INLINE_PAIRS	64
+
+/* What the locks of a pair are known by. */
+uint64
+pj_pair_lock_key(int32 projection_id, Datum tenant)
+{
+	text	   *name = DatumGetTextPP(tenant);
+
+	/* the seed carries the projection, the hash itself the name's length */
+	return hash_bytes_extended((const unsigned char *) VARDATA_ANY(name),
+							   VARSIZE_ANY_EXHDR(name),
+							   (uint64) projection_id);
+}
 
 static void
 set_pair_tag(LOCKTAG *tag, int32 projection_id, Datum tenant, uint16 class)
 {
-	text	   *name = DatumGetTextPP(tenant);
-	uint64		hash;
+	uint64		hash = pj_pair_lock_key(projection_id, tenant);
 
-	/* the projection is the seed, and the hash covers the name's length */
-	hash = hash_bytes_extended((const unsigned char *) VARDATA_ANY(name),
-							   VARSIZE_ANY_EXHDR(name),
-							   (uint64) projection_id);
 	SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, (uint32) (hash >> 32),
 						 (uint32) hash, class);
 }
@@ -65,7 +68,7 @@ pj_lock_projection(int32 projection_id, LOCKMODE mode, bool wait)
 	LOCKTAG		tag;
 
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, projection_id, 0,
-						 CLASS_PROJECTION);
+						 PJ_LOCK_PROJECTION);
 	return acquire(&tag, mode, wait);
 }
 
@@ -74,7 +77,7 @@ pj_lock_pair(int32 projection_id, Datum tenant, LOCKMODE mode, bool wait)
 {
 	LOCKTAG		tag;
 
-	set_pair_tag(&tag, projection_id, tenant, CLASS_PAIR);
+	set_pair_tag(&tag, projection_id, tenant, PJ_LOCK_PAIR);
 	return acquire(&tag, mode, wait);
 }
 
@@ -119,7 +122,7 @@ pj_lock_pair_inline(int32 projection_id, Datum tenant, bool wait)
 {
 	LOCKTAG		tag;
 
-	set_pair_tag(&tag, projection_id, tenant, CLASS_PAIR);
+	set_pair_tag(&tag, projection_id, tenant, PJ_LOCK_PAIR);
 	if (inline_pairs.transaction != MyProc->lxid)
 	{
 		inline_pairs.transaction = MyProc->lxid;
@@ -144,7 +147,7 @@ pj_lock_driver(int32 projection_id, Datum tenant, bool wait)
 {
 	LOCKTAG		tag;
 
-	set_pair_tag(&tag, projection_id, tenant, CLASS_DRIVER);
+	set_pair_tag(&tag, projection_id, tenant, PJ_LOCK_DRIVER);
 	return acquire(&tag, ExclusiveLock, wait);
 }
 
@@ -154,7 +157,7 @@ pj_unlock_driver(int32 projection_id, Datum tenant)
 {
 	LOCKTAG		tag;
 
-	set_pair_tag(&tag, projection_id, tenant, CLASS_DRIVER);
+	set_pair_tag(&tag, projection_id, tenant, PJ_LOCK_DRIVER);
 	LockRelease(&tag, ExclusiveLock, false);
 }
 
@@ -175,7 +178,7 @@ pj_projection_is_locked(int32 projection_id, LOCKMODE mode)
 	LOCKTAG		tag;
 
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, projection_id, 0,
-						 CLASS_PROJECTION);
+						 PJ_LOCK_PROJECTION);
 	return is_held(&tag, mode);
 }
 
@@ -188,7 +191,7 @@ pj_pair_is_locked(int32 projection_id, Datum tenant, LOCKMODE mode)
 {
 	LOCKTAG		tag;
 
-	set_pair_tag(&tag, projection_id, tenant, CLASS_PAIR);
+	set_pair_tag(&tag, projection_id, tenant, PJ_LOCK_PAIR);
 	return pj_projection_is_locked(projection_id, ExclusiveLock) ||
 		(pj_projection_is_locked(projection_id, ShareLock) &&
 		 is_held(&tag, mode));
@@ -203,7 +206,7 @@ pj_driver_is_locked(int32 projection_id, Datum tenant)
 {
 	LOCKTAG		tag;
 
-	set_pair_tag(&tag, projection_id, tenant, CLASS_DRIVER);
+	set_pair_tag(&tag, projection_id, tenant, PJ_LOCK_DRIVER);
 	return pj_projection_is_locked(projection_id, ExclusiveLock) ||
 		is_held(&tag, ExclusiveLock);
 }

@@ -8,6 +8,12 @@
 #include "base/compat.h"
 #include "storage/lockdefs.h"
 
+/* The classes of these locks: column objsubid of view pg_locks. */
+#define PJ_LOCK_PROJECTION	0x504A
+#define PJ_LOCK_PAIR		0x504B
+#define PJ_LOCK_DRIVER		0x504C
+
+extern uint64 pj_pair_lock_key(int32 projection_id, Datum tenant);
 extern bool pj_lock_projection(int32 projection_id, LOCKMODE mode, bool wait);
 extern bool pj_lock_pair(int32 projection_id, Datum tenant, LOCKMODE mode,
 						 bool wait);

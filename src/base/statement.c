@@ -11,7 +11,8 @@
  * look up rows by key, one by one, and every key has an index.  All other
  * access methods (sequential and bitmap scans, hash and merge joins) are
  * disabled while a statement is planned.  So is JIT compilation, which the
- * high costs of disabled paths would trigger.
+ * high costs of disabled paths would trigger.  The few
+ * statements that join sets are planned with all joins, and without JIT.
  */
 #include "base/compat.h"
 
@@ -47,16 +48,16 @@ apply_settings(const PlannerSettings *settings)
 }
 
 static int
-execute_by_key(SPIPlanPtr plan, Datum *values, const char *nulls)
+execute_planned(SPIPlanPtr plan, const PlannerSettings *settings,
+				Datum *values, const char *nulls)
 {
-	static const PlannerSettings by_key = {false};
 	PlannerSettings saved = {enable_seqscan, enable_bitmapscan,
 	enable_hashjoin, enable_mergejoin, jit_enabled};
 	int			rc;
 
 	PG_TRY();
 	{
-		apply_settings(&by_key);
+		apply_settings(settings);
 		rc = SPI_execute_plan(plan, values, nulls, false, 0);
 	}
 	PG_FINALLY();
@@ -75,6 +76,8 @@ execute_by_key(SPIPlanPtr plan, Datum *values, const char *nulls)
 uint64
 pj_execute(PjStatement *stmt, Datum *values, const char *nulls)
 {
+	static const PlannerSettings by_key = {false};
+	static const PlannerSettings by_set = {true, true, true, true, false};
 	MemoryContext caller = CurrentMemoryContext;
 	int			rc;
 
@@ -96,7 +99,8 @@ pj_execute(PjStatement *stmt, Datum *values, const char *nulls)
 	if (stmt->fires_triggers)
 		rc = SPI_execute_plan(stmt->plan, values, nulls, false, 0);
 	else
-		rc = execute_by_key(stmt->plan, values, nulls);
+		rc = execute_planned(stmt->plan, stmt->joins_sets ? &by_set : &by_key,
+							 values, nulls);
 	if (rc != stmt->expect)
 		elog(ERROR, "unexpected result %s from \"%s\"",
 			 SPI_result_code_string(rc), stmt->sql);

@@ -24,6 +24,9 @@ typedef struct PjStatement
 	 */
 	bool		fires_triggers;
 
+	/* It joins sets that have no key, such as views of the server's. */
+	bool		joins_sets;
+
 	SPIPlanPtr	plan;			/* set by pj_execute */
 } PjStatement;
 

@@ -214,7 +214,7 @@ CREATE INDEX apply_outbox_retry_idx ON projector.apply_outbox
 CREATE INDEX apply_outbox_due_idx ON projector.apply_outbox
     (projection_id, next_attempt_at) WHERE status = 'failed';
 CREATE INDEX apply_outbox_dead_idx ON projector.apply_outbox
-    (projection_id, next_attempt_at) WHERE status = 'dead';
+    (projection_id, tenant_id, log_seq) WHERE status = 'dead';
 CREATE INDEX apply_outbox_blocked_idx ON projector.apply_outbox
     (projection_id, tenant_id, aggregate_id, sequence_number)
     WHERE held OR status IN ('failed', 'dead');

@@ -1,5 +1,16 @@
 -- The same rows with the projection's name.
 
+-- Does an item wait for a failed or dead one: of its aggregate, or in log order
+-- of its tenant?  Returns false to users who may not read view outbox.  It is a
+-- function, and cheap to the planner, because a subquery for each row would make
+-- it use JIT compilation.
+CREATE FUNCTION projector.item_waits(
+    projection_id integer, tenant_id text, aggregate_id text,
+    sequence_number bigint, log_seq bigint, in_log_order boolean)
+RETURNS boolean
+LANGUAGE C STABLE STRICT PARALLEL SAFE COST 1
+AS 'MODULE_PATHNAME', 'projector_item_waits';
+
 -- "held" is computed here, because a row may wait for a failed one (of its
 -- aggregate or, in log order, of its tenant) without being marked yet.  So is
 -- "processing": a row is being applied if its xmax is a transaction that is
@@ -15,21 +26,8 @@ SELECT p.name AS projection_name, o.tenant_id, o.aggregate_id,
             THEN 'processing'
             WHEN o.status <> 'pending' THEN o.status
             WHEN o.held AND o.shadow IS NULL THEN 'held'
-            WHEN p.ordering = 'aggregate' AND EXISTS (
-                SELECT FROM projector.apply_outbox b
-                WHERE b.projection_id = o.projection_id
-                  AND b.tenant_id = o.tenant_id
-                  AND b.aggregate_id = o.aggregate_id
-                  AND b.sequence_number < o.sequence_number
-                  AND (b.held OR b.status IN ('failed', 'dead'))
-                  AND b.status IN ('failed', 'dead'))
-            THEN 'held'
-            WHEN p.ordering = 'log' AND o.log_seq > (
-                SELECT min(b.log_seq) FROM projector.apply_outbox b
-                WHERE b.projection_id = o.projection_id
-                  AND b.tenant_id = o.tenant_id
-                  AND (b.held OR b.status IN ('failed', 'dead'))
-                  AND b.status IN ('failed', 'dead'))
+            WHEN projector.item_waits(o.projection_id, o.tenant_id, o.aggregate_id,
+                     o.sequence_number, o.log_seq, p.ordering = 'log')
             THEN 'held'
             ELSE 'pending' END AS status,
        o.attempt_count, o.next_attempt_at, o.last_error, o.updated_at,

@@ -26,9 +26,8 @@ GRANT EXECUTE ON FUNCTION
 -- Views call these, as any user who reads the views.
 GRANT EXECUTE ON FUNCTION
     projector.is_home, projector.definition_now, projector.problem,
-    projector.lag_warning, projector.pairs, projector.no_worker, projector.appenders,
-    projector.lockers, projector.worker_activity, projector.worker_waits_since,
-    projector.digest_add, projector.digest_sum
+    projector.no_worker, projector.appenders, projector.worker_activity,
+    projector.worker_waits_since, projector.item_waits
     TO PUBLIC;
 
 -- A dump includes the data, and the sequences that number it.

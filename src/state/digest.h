@@ -46,6 +46,8 @@ extern void pj_digest_subtract(PjDigest *digest, const PjDigest *less);
 extern bool pj_digest_is_zero(const PjDigest *digest);
 extern char *pj_digest_text(const PjDigest *digest);
 
+extern Datum projector_digest_add(PG_FUNCTION_ARGS);
+
 extern bool pj_digest_is_kept(const PjProjection *projection);
 
 /* "books" is the id of a projection, or that of its builds (pair.h) */

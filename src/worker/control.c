@@ -101,25 +101,23 @@ static const char *const activity_names[] = {
 	[PJ_AT_CHORES] = "chores",
 };
 
-/*
- * May this user read one of the status views, and so what this function shows?
- */
+/* May this user read a view, and so what the functions it calls show? */
+bool
+pj_may_see(const char *view)
+{
+	Oid			relid = get_relname_relid(view,
+										  get_namespace_oid("projector", false));
+
+	return OidIsValid(relid) &&
+		pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+}
+
+/* May this user read one of the status views? */
 bool
 pj_may_see_status(void)
 {
-	static const char *const views[] = {"status", "status_by_tenant",
-	"problems"};
-	Oid			schema = get_namespace_oid("projector", false);
-
-	for (int i = 0; i < lengthof(views); i++)
-	{
-		Oid			relid = get_relname_relid(views[i], schema);
-
-		if (OidIsValid(relid) &&
-			pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK)
-			return true;
-	}
-	return false;
+	return pj_may_see("status") || pj_may_see("status_by_tenant") ||
+		pj_may_see("problems");
 }
 
 /*

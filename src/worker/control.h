@@ -7,6 +7,7 @@
 
 #include "base/compat.h"
 
+extern bool pj_may_see(const char *view);
 extern bool pj_may_see_status(void);
 
 #endif							/* PJ_CONTROL_H */
