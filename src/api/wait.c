@@ -3,10 +3,14 @@
  *	  Reading your own writes: waiting until an event, or all of a tenant's log
  *	  up to a position, has been applied.
  *
- * Each look takes a new snapshot.  Between looks the session sleeps, until the
- * transaction that applies something has committed (waiters.c).  What comes
- * without a wake-up is found by looking from time to time: what a prepared
- * transaction has done, the log's tail, and anything at all on a standby.
+ * Each look takes a new snapshot.  Between looks the session sleeps, until a
+ * transaction has committed that applies what the look has found missing, or
+ * the log is settled as far as is waited for (waiters.c).  What comes without a
+ * wake-up is found by looking from time to time: what a prepared transaction has
+ * done, and anything at all on a standby.
+ *
+ * Up to where the log is settled is found out by each session when it begins to
+ * wait.  After that one of them does it for all.
  */
 #include "base/compat.h"
 
@@ -33,10 +37,16 @@
 PG_FUNCTION_INFO_V1(projector_wait);
 PG_FUNCTION_INFO_V1(projector_wait_log);
 
-/* How often to look without having been woken. */
+/*
+ * How often to look without having been woken: at first soon, then seldom.
+ * Where nobody wakes us, and on a standby, always soon.
+ */
+#define LOOK_FIRST_MS	20
 #define LOOK_MS			1000
-#define LOOK_TAIL_MS	20
-#define LOOK_STANDBY_MS	20
+#define LOOK_TAIL_MS	4000	/* until the log is settled so far */
+
+/* How often the one who does it finds out up to where the log is settled. */
+#define TAIL_MS			20
 
 /* What is waited for: an event, or if aggregate is 0 a position in the log. */
 typedef struct Wait
@@ -48,13 +58,27 @@ typedef struct Wait
 	Datum		aggregate;
 	int64		position;		/* sequence_number or log_seq */
 	TimestampTz until;
-	bool		polls;			/* what it waits for may come without a
-								 * wake-up */
+
+	bool		shared;			/* others can wake us */
+	bool		looked;			/* not for the first time */
+	long		interval;		/* look again after so many ms; 0 if we were
+								 * woken, or have just begun */
+	TimestampTz look_at;		/* which is then */
+	int64		needs;			/* what would make a difference */
+	bool		unsettled;		/* the log is not settled yet up to position */
 } Wait;
+
+#define UNAPPLIED(column, order) \
+	"(SELECT " column " FROM projector.events" \
+	" WHERE tenant_id = $2 AND aggregate_id = $3" \
+	" AND sequence_number > o.last AND sequence_number <= $4" \
+	" AND ($5 IS NULL OR event_type = ANY ($5))" \
+	" ORDER BY sequence_number " order " LIMIT 1)"
 
 /*
  * The offset; the first event behind it, up to $4, that is subscribed to; is
- * event $4 in the log; and the first dead item up to it.
+ * event $4 in the log; the first dead item up to it; and where the last such
+ * event is in the log.
  */
 static PjStatement look_at_event = {
 	.sql = "SELECT o.last, e.first, EXISTS (SELECT FROM projector.events"
@@ -63,37 +87,43 @@ static PjStatement look_at_event = {
 	" WHERE projection_id = $1 AND tenant_id = $2 AND aggregate_id = $3"
 	" AND (held OR status IN ('failed', 'dead')) AND status = 'dead'"
 	" AND sequence_number <= $4 ORDER BY sequence_number LIMIT 1)"
+	", e.last_log_seq"
 	" FROM (SELECT coalesce((SELECT last_sequence_number"
 	" FROM projector.projection_offsets WHERE projection_id = $1"
 	" AND tenant_id = $2 AND aggregate_id = $3), 0) AS last) o"
-	" CROSS JOIN LATERAL (SELECT (SELECT sequence_number"
-	" FROM projector.events WHERE tenant_id = $2 AND aggregate_id = $3"
-	" AND sequence_number > o.last AND sequence_number <= $4"
-	" AND ($5 IS NULL OR event_type = ANY ($5))"
-	" ORDER BY sequence_number LIMIT 1) AS first) e",
+	" CROSS JOIN LATERAL (SELECT " UNAPPLIED("sequence_number", "ASC")
+	" AS first, " UNAPPLIED("log_seq", "DESC") " AS last_log_seq) e",
 	.expect = SPI_OK_SELECT,
 	.nargs = 5,
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID, TEXTARRAYOID},
 };
 
+/* The first dead item up to $3.  (OFFSET has dead ones read, and no others.) */
+static PjStatement look_for_dead = {
+	.sql = "SELECT min(log_seq) FROM (SELECT log_seq"
+	" FROM projector.apply_outbox WHERE projection_id = $1"
+	" AND status = 'dead' AND tenant_id = $2 AND log_seq <= $3"
+	" OFFSET 0) dead",
+	.expect = SPI_OK_SELECT,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, INT8OID},
+};
+
 /*
- * The last event up to $3 that is subscribed to; is there an item up to $3; and
- * the first of them that is dead.
+ * The last event up to $3 that is subscribed to; the last pending item up to
+ * $3; and is there another one up to $3, that has failed or is held?
  */
 static PjStatement look_at_log = {
 	.sql = "SELECT (SELECT log_seq FROM projector.events"
 	" WHERE tenant_id = $2 AND log_seq <= $3"
 	" AND ($4 IS NULL OR event_type = ANY ($4))"
 	" ORDER BY log_seq DESC LIMIT 1),"
-	" EXISTS (SELECT FROM projector.apply_outbox WHERE projection_id = $1"
-	" AND tenant_id = $2 AND status = 'pending' AND NOT held"
-	" AND log_seq <= $3)"
-	" OR EXISTS (SELECT FROM projector.apply_outbox WHERE projection_id = $1"
-	" AND tenant_id = $2 AND (held OR status IN ('failed', 'dead'))"
-	" AND log_seq <= $3),"
 	" (SELECT log_seq FROM projector.apply_outbox WHERE projection_id = $1"
+	" AND tenant_id = $2 AND status = 'pending' AND NOT held"
+	" AND log_seq <= $3 ORDER BY log_seq DESC LIMIT 1),"
+	" EXISTS (SELECT FROM projector.apply_outbox WHERE projection_id = $1"
 	" AND tenant_id = $2 AND (held OR status IN ('failed', 'dead'))"
-	" AND status = 'dead' AND log_seq <= $3 ORDER BY log_seq LIMIT 1)",
+	" AND log_seq <= $3)",
 	.expect = SPI_OK_SELECT,
 	.nargs = 4,
 	.argtypes = {INT4OID, TEXTOID, INT8OID, TEXTARRAYOID},
@@ -133,18 +163,21 @@ int8_or_zero(int column)
 
 /* Is the event in the log, and nothing up to it unapplied? */
 static void
-see_event(const Wait *wait, const PjPair *pair, Sight *sight)
+see_event(Wait *wait, const PjPair *pair, Sight *sight)
 {
 	const PjProjection *projection = pair->projection;
 	Datum		values[5] = {Int32GetDatum(projection->id), wait->tenant,
 		wait->aggregate, Int64GetDatum(wait->position),
 	projection->event_types};
+	bool		in_log;
 	bool		isnull;
 
 	pj_execute(&look_at_event, values,
 			   projection->event_types ? NULL : "    n");
+	in_log = DatumGetBool(pj_result(0, 3, &isnull));
 	sight->applied = int8_or_zero(1) >= wait->position ||
-		(int8_or_zero(2) == 0 && DatumGetBool(pj_result(0, 3, &isnull)));
+		(int8_or_zero(2) == 0 && in_log);
+	wait->needs = in_log ? int8_or_zero(5) : PJ_NEEDS_ANYTHING;
 	sight->dead = int8_or_zero(4);
 	sight->blocked = sight->dead != 0 || pair->state == PJ_STOPPED;
 }
@@ -168,28 +201,52 @@ is_applied_behind_cursor(const Wait *wait, const PjPair *pair)
 }
 
 /*
+ * Is the log settled up to the position?  At first we find out; from then on
+ * whoever does it for all tells us.
+ */
+static bool
+is_settled(const Wait *wait)
+{
+	if (pj_tail_is_known_to_reach(wait->position))
+		return true;
+	return (!wait->looked || !wait->shared) && pj_tail(0) >= wait->position;
+}
+
+/*
  * Has the log been settled up to the position, read by whoever reads it, and
  * nothing been left behind?
  */
 static void
-see_log(const Wait *wait, const PjPair *pair, Sight *sight)
+see_log(Wait *wait, const PjPair *pair, Sight *sight)
 {
 	const PjProjection *projection = pair->projection;
 	Datum		values[4] = {Int32GetDatum(projection->id), wait->tenant,
 	Int64GetDatum(wait->position), projection->event_types};
-	bool		settled = pj_tail(0) >= wait->position;
-	int64		last;
-	bool		queued;
+	int64		last,
+				pending;
+	bool		held;
 	bool		isnull;
 
 	/* what was settled before this look is seen by it */
+	wait->unsettled = !is_settled(wait);
+	pj_execute(&look_for_dead, values, NULL);
+	sight->dead = int8_or_zero(1);
+	sight->blocked = sight->dead != 0 || pair->state == PJ_STOPPED;
+	sight->applied = false;
+	wait->needs = PJ_NEEDS_NEWS;
+	if (wait->unsettled)
+		return;
+
 	pj_execute(&look_at_log, values, projection->event_types ? NULL : "   n");
 	last = int8_or_zero(1);
-	queued = DatumGetBool(pj_result(0, 2, &isnull));
-	sight->dead = int8_or_zero(3);
-	sight->blocked = sight->dead != 0 || pair->state == PJ_STOPPED;
-	sight->applied = settled && !queued &&
+	pending = int8_or_zero(2);
+	held = DatumGetBool(pj_result(0, 3, &isnull));
+	sight->applied = pending == 0 && !held &&
 		(pair->last_log_seq >= last || is_applied_behind_cursor(wait, pair));
+	if (held || pj_pair_behind(pair))
+		wait->needs = PJ_NEEDS_ANYTHING;
+	else
+		wait->needs = pending != 0 ? pending : last;
 }
 
 /* An answer will not come by itself. */
@@ -274,20 +331,61 @@ look(Wait *wait)
 	}
 	if (pair.paused)
 		return "paused";
-	wait->polls = wait->aggregate == 0;
 	return NULL;
 }
 
-/* How long to sleep before the next look, in ms; 0 if the time is over. */
-static long
-sleep_ms(const Wait *wait)
+/* Find out for all up to where the log is settled.  That wakes them. */
+static void
+tend_tail(void)
 {
-	long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(),
-													   wait->until);
+	PjContext	saved;
 
-	if (RecoveryInProgress())
-		return Min(left, LOOK_STANDBY_MS);
-	return Min(left, wait->polls ? LOOK_TAIL_MS : LOOK_MS);
+	pj_enter_internal(&saved);
+	(void) pj_tail(0);
+	pj_leave_internal(&saved);
+}
+
+/* When to look again if nobody wakes us. */
+static void
+set_next_look(Wait *wait)
+{
+	if (wait->interval == 0 || !wait->shared || RecoveryInProgress())
+		wait->interval = LOOK_FIRST_MS;
+	else
+		wait->interval = Min(wait->interval * 2, wait->unsettled ?
+							 LOOK_TAIL_MS : LOOK_MS);
+	wait->look_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+												wait->interval);
+	wait->looked = true;
+}
+
+/* Sleep until there is reason to look.  Returns false if the time is over. */
+static bool
+sleep_until_look(Wait *wait)
+{
+	set_next_look(wait);
+	if (!pj_waiters_await(wait->needs, wait->unsettled ? wait->position : 0))
+		return true;
+	for (;;)
+	{
+		bool		tends = wait->unsettled && pj_waiters_tends_tail();
+		TimestampTz now = GetCurrentTimestamp();
+		long		ms = TimestampDifferenceMilliseconds(now,
+														 Min(wait->until,
+															 wait->look_at));
+
+		if (now >= wait->until)
+			return false;
+		if (now >= wait->look_at)
+			return true;
+		if (pj_waiters_sleep(Max(tends ? Min(ms, TAIL_MS) : ms, 1)))
+		{
+			wait->interval = 0;
+			return true;
+		}
+		if (tends && wait->shared)
+			tend_tail();
+	}
 }
 
 /*
@@ -317,16 +415,23 @@ wait_for(Wait *wait)
 												  "projector wait",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
-	const char *answer;
-	long		ms;
+	const char *volatile answer = NULL;
 
-	pj_waiters_join(wait->projection_id, wait->tenant);
-	while ((answer = look(wait)) == NULL && (ms = sleep_ms(wait)) > 0)
+	PG_TRY();
 	{
-		pj_waiters_sleep(ms);
-		MemoryContextReset(context);
+		wait->shared = pj_waiters_join(wait->projection_id, wait->tenant);
+		do
+		{
+			MemoryContextReset(context);
+			pj_waiters_look();
+			answer = look(wait);
+		} while (answer == NULL && sleep_until_look(wait));
 	}
-	pj_waiters_leave();
+	PG_FINALLY();
+	{
+		pj_waiters_leave();
+	}
+	PG_END_TRY();
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 	if (answer == NULL)

@@ -56,6 +56,15 @@
 const char	pj_suspect_message[] =
 "the worker or the server ended while the event was being applied";
 
+/* The event at this position has been applied. */
+static void
+note_position(PjApplyResult *result, int64 log_seq)
+{
+	if (result->first_log_seq == 0 || log_seq < result->first_log_seq)
+		result->first_log_seq = log_seq;
+	result->last_log_seq = Max(result->last_log_seq, log_seq);
+}
+
 /* Events lo .. hi - 1 have been applied. */
 static void
 note_applied(PjBatch *batch, int lo, int hi)
@@ -68,9 +77,7 @@ note_applied(PjBatch *batch, int lo, int hi)
 		offset->last = pj_event_sequence(batch->events[i]);
 		offset->exists = true;
 		offset->row = NULL;
-		batch->result->last_log_seq =
-			Max(batch->result->last_log_seq,
-				pj_event_log_seq(batch->events[i]));
+		note_position(batch->result, pj_event_log_seq(batch->events[i]));
 		batch->result->applied += !batch->events[i]->skipped;
 		batch->result->skipped += batch->events[i]->skipped;
 	}
@@ -398,6 +405,19 @@ keep_digest(const PjPair *pair, const PjApplyResult *result)
 					 result->last_log_seq);
 }
 
+/* Tell those who wait for the pair which of its events are done with. */
+static void
+tell_waiters(const PjPair *pair, const PjApplyResult *result)
+{
+	if (result->failed + result->dropped + result->held > 0)
+		pj_waiters_tell(pair->projection->id, pair->tenant);
+	else if (result->applied + result->skipped > 0)
+		pj_waiters_tell_range(pair->projection->id, pair->tenant,
+							  pair->projection->log_ordered ? 0 :
+							  result->first_log_seq,
+							  Max(result->last_log_seq, result->passed));
+}
+
 /* An append has the pair's lock, and everybody else its driver lock too. */
 static void
 assert_locks(const PjApplyRequest *request)
@@ -428,9 +448,7 @@ pj_apply(const PjApplyRequest *request, PjApplyResult *result)
 	INSTR_TIME_SET_CURRENT(duration);
 	INSTR_TIME_SUBTRACT(duration, start);
 	result->us = INSTR_TIME_GET_MICROSEC(duration);
-	if (result->applied + result->skipped + result->failed +
-		result->dropped > 0)
-		pj_waiters_tell(pair->projection->id, pair->tenant);
+	tell_waiters(pair, result);
 
 	if (!pj_is_append(request) && !pj_digest_is_zero(&result->digest))
 		keep_digest(pair, result);

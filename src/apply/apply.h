@@ -78,7 +78,8 @@ typedef struct PjApplyResult
 	const PjEvent *announced;	/* the event whose attempt was counted */
 	int64		us;				/* microseconds it took */
 	PjDigest	digest;			/* how the read model's has changed */
-	int64		last_log_seq;	/* the last position of an event applied */
+	int64		first_log_seq;	/* the first position of an event applied */
+	int64		last_log_seq;	/* the last one */
 	int64		passed;			/* if log-ordered: all up to this log_seq are
 								 * done with */
 	int64		held;			/* items newly marked as held */

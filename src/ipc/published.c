@@ -5,6 +5,9 @@
  * A reader publishes the last position that was given out before it looks who
  * is writing: when those have ended the log is settled up to it, and the reader
  * never looks there again.  intake.c refuses events at such positions.
+ *
+ * Once they have ended the reader confirms the position, so that others need not
+ * find that out again.
  */
 #include "base/compat.h"
 
@@ -48,7 +51,7 @@ new_tail(Oid relid)
 		tail = &pj_area->tails[MyDatabaseId % MAX_TAILS];
 	tail->dboid = MyDatabaseId;
 	tail->relid = relid;
-	tail->settled = 0;
+	tail->settled = tail->confirmed = 0;
 	return tail;
 }
 
@@ -84,4 +87,40 @@ pj_published_tail(Oid relid)
 	settled = tail ? tail->settled : 0;
 	SpinLockRelease(&pj_area->tails_lock);
 	return settled;
+}
+
+/*
+ * The log is settled up to here: a snapshot that anybody takes from now on sees
+ * all that is there.
+ */
+void
+pj_confirm_tail(Oid relid, int64 settled)
+{
+	PublishedTail *tail;
+
+	pj_shmem_attach();
+	if (pj_area == NULL)
+		return;
+	SpinLockAcquire(&pj_area->tails_lock);
+	tail = find_tail(relid);
+	if (tail)
+		tail->confirmed = Max(tail->confirmed, settled);
+	SpinLockRelease(&pj_area->tails_lock);
+}
+
+/* Up to where somebody has confirmed it. */
+int64
+pj_confirmed_tail(Oid relid)
+{
+	PublishedTail *tail;
+	int64		confirmed;
+
+	pj_shmem_attach();
+	if (pj_area == NULL)
+		return 0;
+	SpinLockAcquire(&pj_area->tails_lock);
+	tail = find_tail(relid);
+	confirmed = tail ? tail->confirmed : 0;
+	SpinLockRelease(&pj_area->tails_lock);
+	return confirmed;
 }

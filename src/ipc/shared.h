@@ -75,7 +75,8 @@ typedef struct PublishedTail
 {
 	Oid			dboid;
 	Oid			relid;			/* of the events table */
-	int64		settled;
+	int64		settled;		/* or will be, when those are gone who write */
+	int64		confirmed;		/* those are gone */
 } PublishedTail;
 
 /* All under the control structure's lock, but the tails. */

@@ -4,13 +4,28 @@
  *
  * A transaction that changes what a pair (projection, tenant) has applied says
  * so; when it has committed, and others see it, those who wait for the pair are
- * woken, and look.  A waiter joins the others before it looks, and
- * sleeps after that: what is committed before the look is seen by it, and what
- * is committed later wakes the sleeper.  So no wake-up is lost.
+ * woken, and look.  Each waiter has an entry in shared memory that says what it
+ * needs, so that a commit wakes those it may concern and no others:
  *
- * Pairs share a few condition variables.  Being woken for another pair costs a
- * look, nothing else.  What others have prepared wakes nobody when it is
- * committed: a waiter looks from time to time by itself.
+ *	- the position of an event: woken by who has applied that event, or has
+ *	  moved the cursor past it;
+ *	- news only: woken when the pair fails, stops, or is run in another way.
+ *	  That is for a waiter whose events are not settled yet;
+ *	- anything.
+ *
+ * A waiter needs anything while it looks, and says afterwards what it has found
+ * that it needs.  Whoever commits after the look began has woken it by then, and
+ * it looks again.  So no wake-up is lost.
+ *
+ * To find out up to where the log is settled costs a look at all locks.  Of those
+ * of a database who wait for that, one does it for all: it tends the tail.  All
+ * others are woken when the tail has come to what they wait for, whoever finds
+ * that out.  Who tends the tail and leaves hands that on.  Should it be stuck,
+ * another takes over after a while.
+ *
+ * Where there is no shared memory for the entries nobody is woken, and each
+ * waiter looks from time to time.  They all do, now and then: what others have
+ * prepared wakes nobody when it is committed.
  */
 #include "base/compat.h"
 
@@ -18,105 +33,490 @@
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "storage/condition_variable.h"
+#include "port/atomics.h"
+#include "storage/dsm.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
 #include "storage/lwlock.h"
+#include "storage/proc.h"
 #include "storage/shmem.h"
 #include "utils/builtins.h"
+#include "utils/timestamp.h"
 
 #include "ipc/waiters.h"
 
-/* As many as there are bits in a mask. */
-#define NUM_BUCKETS	32
+/* Pairs that a transaction can tell of; of more it tells everybody. */
+#define MAX_TOLD		16
 
+/* Who has tended the tail, but not for so long, is stuck. */
+#define TEND_TIMEOUT_MS	1000
+
+/*
+ * One waiter.  All fields are changed under the lock, exclusively; "woken" is
+ * set by anybody who has it shared.
+ */
+typedef struct Waiter
+{
+	PGPROC	   *proc;			/* NULL if nobody has this entry */
+	Oid			dboid;
+	uint32		pair;			/* a hash of what it waits for */
+	int64		needs;			/* see the top of this file */
+	int64		tail;			/* waits for the log to be settled up to here,
+								 * or 0 */
+	bool		tends;			/* finds that out, for all in its database */
+	TimestampTz tended_at;
+	pg_atomic_uint32 woken;		/* since it began to look */
+} Waiter;
+
+/*
+ * The entries follow if the library is preloaded; otherwise they are in dynamic
+ * shared memory, where room was found for them.
+ */
 typedef struct Waiters
 {
-	ConditionVariable buckets[NUM_BUCKETS];
+	LWLock		lock;
+	dsm_handle	handle;			/* under AddinShmemInitLock */
+	pg_atomic_uint32 count;		/* those who wait; changed under the lock */
+	pg_atomic_uint32 ntail;		/* of those, who wait for the tail */
 } Waiters;
 
-static Waiters *waiters = NULL;
-static uint32 to_tell = 0;		/* the buckets to be woken at commit */
-static ConditionVariable *joined = NULL;
+/* What a transaction tells once it has committed. */
+typedef struct Told
+{
+	uint32		pair;
+	bool		news;
+	int64		first;			/* events from here ... */
+	int64		last;			/* ... to here may have been applied */
+} Told;
 
-/* Find the condition variables, or make them if this is the first to ask. */
+static Waiters *shared = NULL;
+static Waiter *entries = NULL;	/* one for each backend; NULL if no room */
+static Waiter *mine = NULL;
+static int64 unshared_tail = 0; /* what we wait for, without an entry */
+
+static Told told[MAX_TOLD];
+static int	ntold = 0;
+static bool tell_all = false;
+
+static bool preloaded = false;
+static shmem_request_hook_type next_shmem_request = NULL;
+
+/* ---- shared memory ---- */
+
+static Size
+entries_size(void)
+{
+	return mul_size(sizeof(Waiter), MaxBackends);
+}
+
+static Size
+control_size(void)
+{
+	return MAXALIGN(sizeof(Waiters));
+}
+
+static void
+init_entries(Waiter *all)
+{
+	memset(all, 0, entries_size());
+	for (int i = 0; i < MaxBackends; i++)
+		pg_atomic_init_u32(&all[i].woken, 0);
+}
+
+static void
+init_control(Waiters *control)
+{
+	LWLockInitialize(&control->lock, LWLockNewTrancheId());
+	control->handle = DSM_HANDLE_INVALID;
+	pg_atomic_init_u32(&control->count, 0);
+	pg_atomic_init_u32(&control->ntail, 0);
+}
+
+/* Find the entries in dynamic shared memory, or make them; NULL if no room. */
+static Waiter *
+map_entries(Waiters *control)
+{
+	dsm_segment *segment;
+	bool		found = control->handle != DSM_HANDLE_INVALID;
+
+	if (found)
+		segment = dsm_attach(control->handle);
+	else
+		segment = dsm_create(entries_size(), DSM_CREATE_NULL_IF_MAXSEGMENTS);
+	if (segment == NULL)
+		return NULL;
+	dsm_pin_mapping(segment);
+	if (!found)
+	{
+		init_entries(dsm_segment_address(segment));
+		dsm_pin_segment(segment);
+		control->handle = dsm_segment_handle(segment);
+	}
+	return dsm_segment_address(segment);
+}
+
+static void
+leave_at_exit(int code, Datum arg)
+{
+	pj_waiters_leave();
+}
+
+/*
+ * Find the entries, or make them if this is the first to ask.  That may fail,
+ * so it is done before a transaction ends.
+ */
 static void
 attach(void)
 {
+	Waiters    *control;
 	bool		found;
 
-	if (waiters != NULL)
+	if (entries != NULL)
 		return;
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	waiters = ShmemInitStruct("projector waiters", sizeof(Waiters), &found);
+	control = ShmemInitStruct("projector waiters", preloaded ?
+							  add_size(control_size(), entries_size()) :
+							  control_size(), &found);
 	if (!found)
-		for (int i = 0; i < NUM_BUCKETS; i++)
-			ConditionVariableInit(&waiters->buckets[i]);
+		init_control(control);
+	if (!found && preloaded)
+		init_entries((Waiter *) ((char *) control + control_size()));
+	if (shared == NULL)
+	{
+		LWLockRegisterTranche(control->lock.tranche, "projector_waiters");
+		before_shmem_exit(leave_at_exit, 0);
+	}
+	shared = control;
+	entries = preloaded ? (Waiter *) ((char *) control + control_size()) :
+		map_entries(control);
 	LWLockRelease(AddinShmemInitLock);
 }
 
-static int
-bucket_of(int32 projection_id, Datum tenant)
+static uint32
+hash_pair(int32 projection_id, Datum tenant)
 {
 	text	   *name = DatumGetTextPP(tenant);
 	uint32		hash = hash_bytes((const unsigned char *) VARDATA_ANY(name),
 								  VARSIZE_ANY_EXHDR(name));
 
-	return hash_combine(hash_combine(hash, projection_id),
-						MyDatabaseId) % NUM_BUCKETS;
+	return hash_combine(hash, projection_id);
 }
 
-/* Wake those who wait for a pair, once the transaction has committed. */
+/* ---- telling ---- */
+
+static void
+note_told(int32 projection_id, Datum tenant, bool news, int64 first,
+		  int64 last)
+{
+	uint32		pair = hash_pair(projection_id, tenant);
+	int			i = 0;
+
+	attach();
+	while (i < ntold && told[i].pair != pair)
+		i++;
+	if (i == MAX_TOLD)
+		tell_all = true;
+	else if (i == ntold)
+		told[ntold++] = (Told) {pair, news, first, last};
+	else
+	{
+		told[i].news |= news;
+		told[i].first = Min(told[i].first, first);
+		told[i].last = Max(told[i].last, last);
+	}
+}
+
+/* Wake all who wait for a pair, once the transaction has committed. */
 void
 pj_waiters_tell(int32 projection_id, Datum tenant)
 {
-	attach();
-	to_tell |= (uint32) 1 << bucket_of(projection_id, tenant);
+	note_told(projection_id, tenant, true, 0, 0);
 }
 
-/* Wake all who wait, whatever they wait for, once it has committed. */
+/*
+ * Wake those who wait for events of a pair in this part of the log: they may
+ * have been applied.
+ */
+void
+pj_waiters_tell_range(int32 projection_id, Datum tenant, int64 first,
+					  int64 last)
+{
+	note_told(projection_id, tenant, false, first, last);
+}
+
+/* Wake all of this database who wait, whatever they wait for. */
 void
 pj_waiters_tell_all(void)
 {
 	attach();
-	to_tell = PG_UINT32_MAX;
+	tell_all = true;
 }
 
-/* Join those who wait for a pair.  To be followed by a look. */
+/* Is a waiter told something that it needs? */
+static bool
+is_told(const Waiter *waiter)
+{
+	for (int i = 0; i < ntold; i++)
+		if (told[i].pair == waiter->pair &&
+			(told[i].news || waiter->needs == PJ_NEEDS_ANYTHING ||
+			 (told[i].first <= waiter->needs &&
+			  waiter->needs <= told[i].last)))
+			return true;
+	return tell_all;
+}
+
+/* The caller has the lock. */
+static void
+wake(Waiter *waiter)
+{
+	if (pg_atomic_exchange_u32(&waiter->woken, 1) == 0)
+		SetLatch(&waiter->proc->procLatch);
+}
+
+static void
+wake_told(void)
+{
+	if ((ntold == 0 && !tell_all) || entries == NULL)
+		return;
+	pg_memory_barrier();		/* the commit comes first */
+	if (pg_atomic_read_u32(&shared->count) == 0)
+		return;
+	LWLockAcquire(&shared->lock, LW_SHARED);
+	for (int i = 0; i < MaxBackends; i++)
+		if (entries[i].proc && entries[i].dboid == MyDatabaseId &&
+			is_told(&entries[i]))
+			wake(&entries[i]);
+	LWLockRelease(&shared->lock);
+}
+
+/* The log of this database is settled up to here. */
 void
+pj_waiters_settled(int64 tail)
+{
+	attach();
+	if (entries == NULL || pg_atomic_read_u32(&shared->ntail) == 0)
+		return;
+	LWLockAcquire(&shared->lock, LW_SHARED);
+	for (int i = 0; i < MaxBackends; i++)
+		if (entries[i].proc && entries[i].dboid == MyDatabaseId &&
+			entries[i].tail != 0 && entries[i].tail <= tail)
+			wake(&entries[i]);
+	LWLockRelease(&shared->lock);
+}
+
+/* ---- tending the tail ---- */
+
+/* Who tends it in this database, or NULL.  The caller has the lock. */
+static Waiter *
+find_tending(void)
+{
+	for (int i = 0; i < MaxBackends; i++)
+		if (entries[i].proc && entries[i].tends &&
+			entries[i].dboid == MyDatabaseId)
+			return &entries[i];
+	return NULL;
+}
+
+/* Begin to tend it.  The caller has the lock, and nobody else tends it. */
+static void
+tend(Waiter *waiter)
+{
+	waiter->tends = true;
+	waiter->tended_at = GetCurrentTimestamp();
+}
+
+/* Have another one tend it who waits for it.  The caller has the lock. */
+static void
+hand_on(void)
+{
+	mine->tends = false;
+	for (int i = 0; i < MaxBackends; i++)
+	{
+		Waiter	   *waiter = &entries[i];
+
+		if (waiter->proc == NULL || waiter == mine || waiter->tail == 0 ||
+			waiter->dboid != MyDatabaseId)
+			continue;
+		tend(waiter);
+		SetLatch(&waiter->proc->procLatch);
+		return;
+	}
+}
+
+/* Tend it if nobody does, or who does is stuck.  The caller has the lock. */
+static void
+tend_if_needed(void)
+{
+	Waiter	   *other = find_tending();
+
+	if (other == mine)
+		return;
+	if (other &&
+		!TimestampDifferenceExceeds(other->tended_at, GetCurrentTimestamp(),
+									TEND_TIMEOUT_MS))
+		return;
+	if (other)
+		other->tends = false;
+	tend(mine);
+}
+
+/*
+ * Is it us who find out up to where the log is settled?  Then it is to be done
+ * now, and from time to time.
+ */
+bool
+pj_waiters_tends_tail(void)
+{
+	bool		tends;
+
+	if (mine == NULL)
+		return unshared_tail != 0;
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	tends = mine->tends;
+	if (tends)
+		mine->tended_at = GetCurrentTimestamp();
+	LWLockRelease(&shared->lock);
+	return tends;
+}
+
+/* ---- waiting ---- */
+
+/* The caller has the lock. */
+static void
+set_tail(int64 tail)
+{
+	if (tail != 0 && mine->tail == 0)
+		pg_atomic_fetch_add_u32(&shared->ntail, 1);
+	if (tail == 0 && mine->tail != 0)
+		pg_atomic_fetch_sub_u32(&shared->ntail, 1);
+	mine->tail = tail;
+	if (tail != 0)
+		tend_if_needed();
+	else if (mine->tends)
+		hand_on();
+}
+
+/*
+ * Join those who wait for a pair.  Returns false if there is no room: then
+ * nobody will wake us.
+ */
+bool
 pj_waiters_join(int32 projection_id, Datum tenant)
 {
 	attach();
-	joined = &waiters->buckets[bucket_of(projection_id, tenant)];
-	ConditionVariablePrepareToSleep(joined);
+	Assert(mine == NULL);
+	if (entries == NULL)
+		return false;
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	mine = &entries[MyBackendId - 1];
+	mine->dboid = MyDatabaseId;
+	mine->pair = hash_pair(projection_id, tenant);
+	mine->needs = PJ_NEEDS_ANYTHING;
+	mine->tail = 0;
+	mine->tends = false;
+	mine->proc = MyProc;
+	pg_atomic_fetch_add_u32(&shared->count, 1);
+	LWLockRelease(&shared->lock);
+	return true;
 }
 
-/* Sleep until woken since the last look, or some time has passed. */
+/* A look begins: whoever commits from now on wakes us. */
 void
+pj_waiters_look(void)
+{
+	if (mine == NULL)
+		return;
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	mine->needs = PJ_NEEDS_ANYTHING;
+	pg_atomic_write_u32(&mine->woken, 0);
+	LWLockRelease(&shared->lock);
+}
+
+/*
+ * The look has shown what we need; and, unless tail is 0, that the log must be
+ * settled up to there first.  Returns false if we have been woken since it
+ * began, and are to look again.
+ */
+bool
+pj_waiters_await(int64 needs, int64 tail)
+{
+	bool		woken;
+
+	unshared_tail = tail;
+	if (mine == NULL)
+		return true;
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	woken = pg_atomic_read_u32(&mine->woken) != 0;
+	if (!woken)
+	{
+		mine->needs = needs;
+		set_tail(tail);
+	}
+	LWLockRelease(&shared->lock);
+	return !woken;
+}
+
+/*
+ * Sleep until something has happened, or some time has passed.  Returns whether
+ * we have been woken, and are to look.
+ */
+bool
 pj_waiters_sleep(long ms)
 {
-	(void) ConditionVariableTimedSleep(joined, ms, PG_WAIT_EXTENSION);
+	(void) WaitLatch(MyLatch,
+					 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms,
+					 PG_WAIT_EXTENSION);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+	return mine && pg_atomic_read_u32(&mine->woken) != 0;
 }
 
+/* Wait no longer.  Nothing happens if we do not. */
 void
 pj_waiters_leave(void)
 {
-	ConditionVariableCancelSleep();
+	unshared_tail = 0;
+	if (mine == NULL)
+		return;
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	set_tail(0);
+	mine->proc = NULL;
+	pg_atomic_fetch_sub_u32(&shared->count, 1);
+	mine = NULL;
+	LWLockRelease(&shared->lock);
 }
+
+/* ---- loading the library ---- */
 
 /* When this is called for a commit, it is visible to others. */
 static void
 at_transaction_event(XactEvent event, void *arg)
 {
 	if (event == XACT_EVENT_COMMIT)
-		for (int i = 0; i < NUM_BUCKETS && to_tell != 0; i++)
-			if (to_tell & ((uint32) 1 << i))
-				ConditionVariableBroadcast(&waiters->buckets[i]);
+		wake_told();
 	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT ||
 		event == XACT_EVENT_PREPARE)
-		to_tell = 0;
+	{
+		ntold = 0;
+		tell_all = false;
+	}
+}
+
+static void
+request_shmem(void)
+{
+	if (next_shmem_request)
+		next_shmem_request();
+	RequestAddinShmemSpace(add_size(control_size(), entries_size()));
 }
 
 void
 pj_waiters_init(void)
 {
 	RegisterXactCallback(at_transaction_event, NULL);
+	preloaded = process_shared_preload_libraries_in_progress;
+	if (!preloaded)
+		return;
+	next_shmem_request = shmem_request_hook;
+	shmem_request_hook = request_shmem;
 }

@@ -16,7 +16,8 @@
  *
  * H and the writers are remembered from one look to the next, so that the
  * tail advances however many writers come and go, without waiting for a
- * moment when there are none.
+ * moment when there are none.  What one process has found to be settled is so
+ * for all (published.c).
  */
 #include "base/compat.h"
 
@@ -30,6 +31,7 @@
 #include "utils/timestamp.h"
 
 #include "ipc/shmem.h"
+#include "ipc/waiters.h"
 #include "log/log_read.h"
 #include "log/tail.h"
 
@@ -59,21 +61,54 @@ is_writer(const LockInstanceData *lock, Oid relid)
 		(lock->holdMask & WRITER_LOCKS) != 0;
 }
 
-/*
- * Note the transactions that hold a writer's lock on the source, in memory
- * that lives as long as the process.
- */
-void
-pj_writers_note(PjWriters *writers)
+/* Do we hold a writer's lock ourselves? */
+static bool
+is_mine(const LOCKTAG *tag)
 {
-	Oid			relid = pj_source_relid();
+	for (LOCKMODE mode = RowExclusiveLock; mode <= AccessExclusiveLock; mode++)
+		if ((LOCKBIT_ON(mode) & WRITER_LOCKS) != 0 && LockHeldByMe(tag, mode))
+			return true;
+	return false;
+}
+
+/*
+ * Note those who hold a lock that keeps others from a ShareLock.  They are the
+ * writers, unless somebody has a ShareUpdateExclusiveLock (vacuum), or one that
+ * conflicts with that: then nothing is noted, and false is returned.
+ */
+static bool
+note_conflicts(PjWriters *writers, Oid relid)
+{
+	LOCKTAG		tag;
+	VirtualTransactionId *ids;
+	int			n,
+				nothers = 0;
+
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, relid);
+	ids = GetLockConflicts(&tag, ShareLock, &n);
+	if (n > 0)
+		pfree(GetLockConflicts(&tag, ShareUpdateExclusiveLock, &nothers));
+	if (nothers == 0)
+	{
+		writers->mine = is_mine(&tag);
+		writers->count = n;
+	}
+	if (nothers == 0 && n > 0)
+	{
+		writers->ids = MemoryContextAlloc(TopMemoryContext,
+										  sizeof(VirtualTransactionId) * n);
+		memcpy(writers->ids, ids, sizeof(VirtualTransactionId) * n);
+	}
+	pfree(ids);
+	return nothers == 0;
+}
+
+/* The same from a list of all locks, which tells them apart. */
+static void
+note_holders(PjWriters *writers, Oid relid)
+{
 	LockData   *locks = GetLockStatusData();
 
-	if (writers->ids)
-		pfree(writers->ids);
-	writers->ids = NULL;
-	writers->count = 0;
-	writers->mine = false;
 	for (int i = 0; i < locks->nelements; i++)
 	{
 		const LockInstanceData *lock = &locks->locks[i];
@@ -98,6 +133,24 @@ pj_writers_note(PjWriters *writers)
 	}
 	pfree(locks->locks);
 	pfree(locks);
+}
+
+/*
+ * Note the transactions that hold a writer's lock on the source, in memory
+ * that lives as long as the process.
+ */
+void
+pj_writers_note(PjWriters *writers)
+{
+	Oid			relid = pj_source_relid();
+
+	if (writers->ids)
+		pfree(writers->ids);
+	writers->ids = NULL;
+	writers->count = 0;
+	writers->mine = false;
+	if (!note_conflicts(writers, relid))
+		note_holders(writers, relid);
 }
 
 /*
@@ -176,6 +229,7 @@ pj_tail_reaches(int64 log_seq, int timeout_ms)
 			return false;
 		known.settled = Max(known.settled, known.next);
 		known.pending = false;
+		pj_confirm_tail(known.relid, known.settled);
 	}
 }
 
@@ -191,5 +245,18 @@ pj_tail(int timeout_ms)
 	check_known();
 	last = pj_source_last_log_seq();
 	(void) pj_tail_reaches(last, timeout_ms);
+	pj_waiters_settled(known.settled);
 	return known.settled;
+}
+
+/*
+ * Is the log settled up to this position, for all that anybody has found out?
+ * Costs next to nothing.
+ */
+bool
+pj_tail_is_known_to_reach(int64 log_seq)
+{
+	check_known();
+	known.settled = Max(known.settled, pj_confirmed_tail(known.relid));
+	return known.settled >= log_seq;
 }
