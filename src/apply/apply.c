@@ -448,8 +448,9 @@ pj_apply(const PjApplyRequest *request, PjApplyResult *result)
 	INSTR_TIME_SET_CURRENT(duration);
 	INSTR_TIME_SUBTRACT(duration, start);
 	result->us = INSTR_TIME_GET_MICROSEC(duration);
+	if (pj_pair_is_trial(pair))
+		return;
 	tell_waiters(pair, result);
-
 	if (!pj_is_append(request) && !pj_digest_is_zero(&result->digest))
 		keep_digest(pair, result);
 }

@@ -127,6 +127,7 @@ init_piece(Piece *piece, PjBatch *batch, int lo, int hi)
 	piece->work.projection = batch->projection;
 	piece->work.tenant = batch->tenant;
 	piece->work.table = pj_pair_table(batch->request->pair);
+	piece->work.trial = pj_pair_is_trial(batch->request->pair);
 	piece->work.events = batch->events;
 	piece->work.lo = lo;
 	piece->work.hi = hi;

@@ -28,7 +28,7 @@ hash_rows(PjFoldBatch *batch, PjFoldRow *rows, int n, bool after)
 {
 	PjHasher	hasher;
 
-	if (!pj_digest_is_kept(batch->work->projection))
+	if (batch->work->trial || !pj_digest_is_kept(batch->work->projection))
 		return;
 	pj_hasher_begin(&hasher, batch->target.heap, batch->work->projection, 0);
 	for (int i = 0; i < n; i++)

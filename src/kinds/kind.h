@@ -44,6 +44,7 @@ typedef struct PjWork
 	const char *tenant;
 	Oid			table;			/* has a fold's rows instead of its target, if
 								 * valid */
+	bool		trial;			/* nobody asks for the digest */
 	PjEvent    *const *events;
 	int			lo;				/* the first */
 	int			hi;				/* behind the last */

@@ -18,6 +18,7 @@
 
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
+#include "common/hashfn.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -52,11 +53,16 @@ static const char compare_sql[] =
 " WHERE (l.high, l.low) IS DISTINCT FROM (r.high, r.low)"
 " ORDER BY 1, 2 LIMIT $1";
 
-/* One target's rows, live or rebuilt: the key and the hash of each. */
+/*
+ * One target's rows, live or rebuilt: the key and the hash of each, and a sum of
+ * hashes of both.  If that is the same on both sides so are the rows, as surely
+ * as two rows of the same hash are.
+ */
 typedef struct Side
 {
 	Tuplestorestate *rows;
 	TupleDesc	desc;
+	PjDigest	sum;
 } Side;
 
 /* What is done for one tenant. */
@@ -98,9 +104,16 @@ keep_row(void *arg, const PjRow *row)
 		Int64GetDatum((int64) row->hash.high),
 	Int64GetDatum((int64) row->hash.low)};
 	bool		nulls[3] = {false};
+	const unsigned char *key = (const unsigned char *) row->key;
+	PjDigest	both = {
+		.high = hash_bytes_extended(key, strlen(row->key), row->hash.high),
+		.low = hash_bytes_extended(key, strlen(row->key), row->hash.low),
+		.rows = 1,
+	};
 
 	tuplestore_putvalues(reading->side->rows, reading->side->desc, values,
 						 nulls);
+	pj_digest_add(&reading->side->sum, &both);
 	pj_digest_add(reading->digest, &row->hash);
 }
 
@@ -165,6 +178,12 @@ note_difference(Trying *trying, int i)
 	difference->in_rebuilt = DatumGetBool(pj_result(i, 4, &isnull));
 }
 
+static bool
+is_same_sum(const PjDigest *a, const PjDigest *b)
+{
+	return a->high == b->high && a->low == b->low && a->rows == b->rows;
+}
+
 /* Compare both sides of a target.  There are no types of users in that. */
 static void
 compare_sides(Trying *trying, int target)
@@ -174,6 +193,9 @@ compare_sides(Trying *trying, int target)
 	Datum		values[1] = {Int64GetDatum(Max(trial->max - trial->nshown, 1))};
 	int			rc;
 
+	trying->nshown[target] = trial->nshown;
+	if (is_same_sum(&trying->live[target].sum, &trying->rebuilt[target].sum))
+		return;
 	PushActiveSnapshot(GetLatestSnapshot());
 	SPI_connect();
 	register_side(&trying->live[target], "live");
@@ -273,7 +295,8 @@ empty_place(const PjTrial *trial)
 {
 	const PjProjection *projection = trial->pair.projection;
 
-	pj_aside_forget(projection->id, trial->pair.tenant);
+	if (!trial->place->blank)
+		pj_aside_forget(projection->id, trial->pair.tenant);
 	if (!OidIsValid(trial->place->table))
 		(void) pj_clear(projection, trial->pair.tenant, trial->aggregate);
 }
@@ -455,7 +478,8 @@ make_place(void *arg)
 {
 	Placing    *placing = arg;
 	PjProjection *projection = placing->projection;
-	PjDestination place = {.books = pj_books_of_build(projection->id)};
+	PjDestination place = {.books = pj_books_of_build(projection->id),
+	.trial = true,.blank = pj_aside_is_blank(projection->id)};
 	char	   *name = psprintf("dry_run_%d", MyProcPid);
 
 	if (pj_aside_possible(projection))

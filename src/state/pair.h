@@ -33,6 +33,9 @@ typedef struct PjDestination
 								 * projection_id */
 	Oid			table;			/* has a fold's rows; if invalid the target
 								 * has them */
+	bool		trial;			/* all of it will be rolled back */
+	bool		blank;			/* nothing was kept under that number when it
+								 * was made */
 } PjDestination;
 
 typedef struct PjPair
@@ -82,6 +85,13 @@ static inline Oid
 pj_pair_table(const PjPair *pair)
 {
 	return pair->destination ? pair->destination->table : InvalidOid;
+}
+
+/* Will all that is applied be rolled back?  Then nobody asks for its digest. */
+static inline bool
+pj_pair_is_trial(const PjPair *pair)
+{
+	return pair->destination && pair->destination->trial;
 }
 
 /* Is the log to be read before anything else? */
