@@ -392,17 +392,15 @@ apply_repeatedly(const PjApplyRequest *request, PjApplyResult *result)
  * have the pair to oneself; so a note is left for whoever does that.  What is
  * not the live read model is nobody else's.
  */
-static void
-keep_digest(const PjPair *pair, const PjApplyResult *result)
+void
+pj_apply_keep_digest(const PjPair *pair, const PjDigest *by, int64 log_seq)
 {
-	if (pj_digest_change(pj_pair_books(pair), pair->tenant, &result->digest,
-						 result->last_log_seq))
+	if (pj_digest_change(pj_pair_books(pair), pair->tenant, by, log_seq))
 		return;
 	if (pair->destination)
-		pj_model_refresh(pair, result->last_log_seq);
+		pj_model_refresh(pair, log_seq);
 	else
-		pj_delta_add(pair, &(PjCounts) {0}, &result->digest,
-					 result->last_log_seq);
+		pj_delta_add(pair, &(PjCounts) {0}, by, log_seq);
 }
 
 /* Tell those who wait for the pair which of its events are done with. */
@@ -441,6 +439,7 @@ pj_apply(const PjApplyRequest *request, PjApplyResult *result)
 				duration;
 
 	assert_locks(request);
+	Assert(request->cache == NULL || request->on_error == PJ_ERROR_RAISED);
 	INSTR_TIME_SET_CURRENT(start);
 	memset(result, 0, sizeof(*result));
 	pj_kinds_sweep();
@@ -452,5 +451,5 @@ pj_apply(const PjApplyRequest *request, PjApplyResult *result)
 		return;
 	tell_waiters(pair, result);
 	if (!pj_is_append(request) && !pj_digest_is_zero(&result->digest))
-		keep_digest(pair, result);
+		pj_apply_keep_digest(pair, &result->digest, result->last_log_seq);
 }

@@ -65,6 +65,8 @@ typedef struct PjApplyRequest
 	bool		counted;		/* its attempt has been counted already */
 	PjOnError	on_error;
 	bool		rebuild;		/* the events are read again, all of them */
+	struct PjReplayCache *cache;	/* keeps what is written, or NULL; errors
+									 * must be raised then */
 } PjApplyRequest;
 
 /* What became of it. */
@@ -117,5 +119,7 @@ pj_apply_count(const PjApplyResult *result, PjCounts *counts)
 extern const char pj_suspect_message[];
 
 extern void pj_apply(const PjApplyRequest *request, PjApplyResult *result);
+extern void pj_apply_keep_digest(const PjPair *pair, const PjDigest *by,
+								 int64 log_seq);
 
 #endif							/* PJ_APPLY_H */

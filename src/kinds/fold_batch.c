@@ -6,6 +6,9 @@
  * If the target has triggers that change rows before they are written, each
  * event's is written by itself.  If the rows grow large, they are written and
  * forgotten in between, so that memory does not grow with the batch.
+ *
+ * Who replays a log in one transaction may keep rows from batch to batch, and
+ * have them written later (row_cache.c).
  */
 #include "base/compat.h"
 
@@ -16,8 +19,12 @@
 #include "utils/typcache.h"
 
 #include "kinds/fold_batch.h"
+#include "kinds/row_cache.h"
 #include "sandbox/deadline.h"
 #include "sandbox/user_context.h"
+
+/* So many kept rows are written at a time. */
+#define FLUSH_ROWS	1000
 
 /*
  * Hash rows that have been read, or that events have been folded into.  No code
@@ -36,7 +43,8 @@ hash_rows(PjFoldBatch *batch, PjFoldRow *rows, int n, bool after)
 		PjFoldRow  *row = &rows[i];
 		PjDigest	now = {.layout = hasher.layout};
 
-		if (after && !row->touched)
+		/* what the row was before is known if it has been touched */
+		if (after != row->touched)
 			continue;
 		if (row->present)
 			pj_hasher_row(&hasher, row->values, row->nulls, &now);
@@ -186,16 +194,41 @@ pj_fold_run(void *arg)
 	PjWork	   *work = batch->work;
 	ErrorContextCallback callback = {error_context_stack, describe_column,
 	batch};
+	bool		keep;
 
 	pj_fold_begin(batch);
 	error_context_stack = &callback;
+	keep = pj_row_cache_can_keep(batch);
 	pj_fold_find_rows(batch);
 	work->at = PJ_UNKNOWN;
 	pj_deadline_begin(batch->timeout_ms);
+	if (keep)
+		pj_row_cache_take(batch);
 	load_rows(batch, batch->rows, batch->nrows);
 	pj_deadline_end();
 	fold_events(batch);
-	write_rows(batch);
+	if (keep)
+		pj_row_cache_keep(batch);
+	else
+		write_rows(batch);
 	error_context_stack = callback.previous;
 	pj_fold_end(batch);
+}
+
+/* Write the rows that are kept, a batch at a time, as the projection's owner. */
+void
+pj_fold_flush(void *arg)
+{
+	PjFoldBatch *batch = arg;
+	bool		more;
+
+	do
+	{
+		pj_fold_begin(batch);
+		batch->rows = palloc(sizeof(PjFoldRow) * FLUSH_ROWS);
+		more = pj_row_cache_next(batch, FLUSH_ROWS) > 0;
+		if (more)
+			write_rows(batch);
+		pj_fold_end(batch);
+	} while (more);
 }

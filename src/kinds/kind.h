@@ -34,6 +34,9 @@ typedef struct PjDefinition
 								 * it was, or NULL */
 } PjDefinition;
 
+/* Rows of a fold that are kept from batch to batch (row_cache.c). */
+typedef struct PjRowCache PjRowCache;
+
 /* Which event failed is not known; it is found by trying fewer of them. */
 #define PJ_UNKNOWN (-1)
 
@@ -45,6 +48,7 @@ typedef struct PjWork
 	Oid			table;			/* has a fold's rows instead of its target, if
 								 * valid */
 	bool		trial;			/* nobody asks for the digest */
+	PjRowCache *cache;			/* keeps a fold's rows, or NULL */
 	PjEvent    *const *events;
 	int			lo;				/* the first */
 	int			hi;				/* behind the last */
@@ -92,6 +96,12 @@ typedef struct PjKind
 	 * is the one that failed.
 	 */
 	void		(*apply) (PjWork *work);
+
+	/*
+	 * Write what work->cache keeps.  There are no events.  NULL if nothing is
+	 * ever kept.
+	 */
+	void		(*flush) (PjWork *work);
 } PjKind;
 
 extern const PjKind pj_kind_handler;

@@ -319,6 +319,8 @@ replay(PjTrial *trial)
 	replay.walk.aggregate = trial->aggregate;
 	replay.walk.alone = trial->aggregate != 0;
 	replay.bounded = trial->bounded;
+	if (trial->watch == NULL)
+		pj_replay_in_memory(&replay);
 	caller = MemoryContextSwitchTo(batch);
 	while (pj_replay_batch(&replay) > 0)
 	{
@@ -327,6 +329,7 @@ replay(PjTrial *trial)
 			trial->watch(trial, &replay);
 		MemoryContextReset(batch);
 	}
+	pj_replay_flush(&replay);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(batch);
 }

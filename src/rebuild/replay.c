@@ -17,6 +17,7 @@
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
+#include "apply/replay_cache.h"
 #include "rebuild/replay.h"
 #include "state/offset.h"
 #include "state/outbox.h"
@@ -57,6 +58,30 @@ pj_replay_init(PjReplay *replay, PjPair *pair, int64 upto)
 	replay->walk.event_types = pair->projection->event_types;
 }
 
+/*
+ * All of it happens in one transaction, or in a subtransaction, and somebody
+ * calls pj_replay_flush() in the end: have rows that are written in many batches
+ * written once.  Where an error is caught, they cannot be.
+ */
+void
+pj_replay_in_memory(PjReplay *replay)
+{
+	MemoryContext caller = MemoryContextSwitchTo(replay->context);
+
+	if (replay->pair->projection->log_ordered &&
+		replay->on_error == PJ_ERROR_RAISED)
+		replay->cache = pj_replay_cache_make(replay->pair);
+	MemoryContextSwitchTo(caller);
+}
+
+/* Write what is in memory. */
+void
+pj_replay_flush(PjReplay *replay)
+{
+	if (replay->cache)
+		pj_replay_cache_flush(replay->cache);
+}
+
 /* The next events; in log order they are as they are in the log. */
 int
 pj_replay_read(const PjReplay *replay, PjEvent **events)
@@ -82,6 +107,7 @@ apply_events(PjReplay *replay, PjEvent *events, int n)
 		.ngiven = n,
 		.on_error = replay->on_error,
 		.rebuild = true,
+		.cache = replay->cache,
 	};
 	PjApplyResult result;
 
@@ -100,6 +126,12 @@ apply_events(PjReplay *replay, PjEvent *events, int n)
 	if (by_log && result.passed < pj_event_log_seq(&events[n - 1]))
 		elog(ERROR, "events of a replay were left behind");
 	pj_apply_count(&result, &replay->counts);
+	if (replay->cache == NULL)
+		return;
+	replay->cache->last_log_seq = Max(replay->cache->last_log_seq,
+									  result.last_log_seq);
+	if (pj_replay_cache_is_full(replay->cache))
+		pj_replay_cache_flush(replay->cache);
 }
 
 /*

@@ -21,12 +21,15 @@ typedef struct PjReplay
 	MemoryContext context;		/* of what is kept between batches */
 	bool		bounded;		/* go no further than the offsets of the live
 								 * read model */
+	struct PjReplayCache *cache;	/* NULL unless pj_replay_in_memory() */
 
 	PjCounts	counts;			/* what became of it */
 } PjReplay;
 
 extern void pj_replay_init(PjReplay *replay, PjPair *pair, int64 upto);
+extern void pj_replay_in_memory(PjReplay *replay);
 extern int	pj_replay_batch(PjReplay *replay);
+extern void pj_replay_flush(PjReplay *replay);
 extern int	pj_replay_read(const PjReplay *replay, PjEvent **events);
 extern void pj_replay_move_on(PjReplay *replay, const PjEvent *last);
 extern int	pj_replay_cut(const PjPair *pair, PjEvent *events, int n);
