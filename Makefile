@@ -1,18 +1,18 @@
 # Builds, installs and tests the projector extension (PGXS).
 #
 #   make, make install, make installcheck   the usual PGXS targets
-#   make demo                               a story on a throwaway server
+#   make demo                               a demonstration on a throwaway server
 #                                           (PAUSE=1: Enter between chapters)
 #   make test                               every test suite on a throwaway server
 #   make bench                              every benchmark on a throwaway server
 #                                           (bench/compare REVISION: what a change costs)
-#   make check-layers                       the include discipline of src/
+#   make check-layers                       which folders of src/ may use which
 #   make format                             lay out the C files (pgindent)
-#   make lint                               what static analysis has to say
+#   make lint                               static analysis
 #   make coverage                           which lines the tests run
 #
-# demo, test, bench and the last three need nothing but make and a shell to start with: they
-# install the missing packages first when run as root on Debian.
+# demo, test, bench and the last three need only make and a shell at first: as root on Debian
+# they install the missing packages.
 
 DEBIAN_PG_CONFIG := /usr/lib/postgresql/15/bin/pg_config
 PG_CONFIG ?= $(firstword $(wildcard $(DEBIAN_PG_CONFIG)) pg_config)
@@ -37,11 +37,11 @@ REGRESS_FIRST =
 REGRESS_ALL := $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
 REGRESS := $(strip $(REGRESS_FIRST) $(filter-out $(REGRESS_FIRST),$(REGRESS_ALL)))
 ISOLATION := $(patsubst test/isolation/specs/%.spec,%,$(sort $(wildcard test/isolation/specs/*.spec)))
-# Payloads are JSON, and JSON wants to be UTF-8.
+# Payloads are JSON, which should be UTF-8.
 REGRESS_OPTS = --encoding=UTF8
 ISOLATION_OPTS = --inputdir=test/isolation --encoding=UTF8
 
-# The tests say themselves when events are applied: no worker must do it first.
+# The tests apply events themselves, so no worker may run.
 installcheck: export PGOPTIONS += -c projector.autostart=off
 
 EXTRA_CLEAN = build results output_iso regression.diffs regression.out

@@ -34,8 +34,8 @@ SELECT projector_append('acme', 'item-3', 'ItemReceived', '{}', expected_version
 SELECT max(sequence_number) FROM projector.events WHERE aggregate_id = 'item-3';
 SELECT count(*) FROM projector.events WHERE aggregate_id = 'item-4';
 
--- event_id: sent again with the same content, it has its first answer and
--- nothing is written, whatever expected_version says
+-- event_id: a repeated call with the same content returns the first answer
+-- and writes nothing; expected_version is ignored then
 SELECT projector_append('acme', 'item-5', 'ItemReceived', '{"qty": 1, "loc": "a"}',
                         event_id => '11111111-1111-1111-1111-111111111111');
 SELECT projector_append('acme', 'item-5', 'ItemReceived', '{"qty": 2}');
@@ -48,8 +48,8 @@ SELECT projector_append('acme', 'item-5', 'ItemReceived', '{"qty": 1, "loc": "a"
 SELECT sequence_number, payload FROM projector.events
 WHERE aggregate_id = 'item-5' ORDER BY sequence_number;
 
--- with other content it is refused: payload, type, metadata, aggregate; and
--- that is looked at before expected_version
+-- with another payload, type, metadata or aggregate it is refused, before
+-- expected_version is checked
 SELECT projector_append('acme', 'item-5', 'ItemReceived', '{"qty": 3}',
                         event_id => '11111111-1111-1111-1111-111111111111');
 \set VERBOSITY sqlstate
@@ -186,14 +186,14 @@ SELECT count(*) FROM (SELECT log_seq > lag(log_seq, 1, 0::bigint) OVER (ORDER BY
     FROM projector.events WHERE aggregate_id = 'b-big') r WHERE NOT rising;
 
 --
--- Large and foreign
+-- Large payloads and other scripts
 --
 -- a payload of 1 MB
 SELECT projector_append('acme', 'large', 'Large', jsonb_build_object('text', repeat('0123456789abcdef', 65536)));
 SELECT length(payload ->> 'text'), payload_hash = sha256(convert_to(payload::text, 'UTF8'))
 FROM projector.events WHERE aggregate_id = 'large';
 
--- identifiers and payloads in any script; escapes mean what they stand for
+-- identifiers and payloads in any script; JSON escapes equal their characters
 SELECT projector_append(U&'m\00fcller', U&'\65e5\672c\8a9e', U&'\0421\043e\0431\044b\0442\0438\0435',
     '{"plain": "żółć", "escaped": "\u017c\u00f3\u0142\u0107", "emoji": "\ud83d\ude00", "quote": "\"\\\/\n"}');
 SELECT tenant_id, aggregate_id, event_type, payload ->> 'plain' = payload ->> 'escaped',
@@ -201,7 +201,7 @@ SELECT tenant_id, aggregate_id, event_type, payload ->> 'plain' = payload ->> 'e
        payload_hash = sha256(convert_to(payload::text, 'UTF8'))
 FROM projector.events WHERE tenant_id = U&'m\00fcller';
 SELECT try($$SELECT projector_append('acme', 'nul', 'T', '{"nul": "\u0000"}')$$);
--- identifiers are compared as they are: case and blanks count
+-- identifiers are compared byte by byte: case and blanks matter
 SELECT projector_append('acme', 'Item-1', 'ItemReceived', '{}'),
        projector_append('acme', 'item-1 ', 'ItemReceived', '{}'),
        projector_append('acme', ' ', 'ItemReceived', '{}');
@@ -284,10 +284,10 @@ SELECT try($$INSERT INTO projector.events (tenant_id, aggregate_id, sequence_num
     VALUES ('acme', 'h-1', 1, 'A', '{"a":1}', sha256('{"a": 1}'))$$);
 SELECT count(*) FROM projector.events WHERE aggregate_id = 'h-1';
 
--- log_seq is not for the writer to choose
+-- the writer cannot choose log_seq
 SELECT try($$INSERT INTO projector.events (log_seq, tenant_id, aggregate_id, sequence_number, event_type, payload)
     VALUES (1000000, 'acme', 'l-1', 1, 'A', '{}')$$);
--- where it is forced, as when a log is copied, it must rise with the sequence
+-- if it is forced, as when a log is copied, it must rise with the sequence
 BEGIN;
 INSERT INTO projector.events (log_seq, tenant_id, aggregate_id, sequence_number, event_type, payload)
     OVERRIDING SYSTEM VALUE
@@ -393,7 +393,7 @@ SELECT (SELECT count(*) FROM projector.events WHERE aggregate_id = 's-1') AS eve
        (SELECT count(*) FROM projector.projection_offsets) AS offsets,
        (SELECT count(*) FROM seen) AS seen;
 
--- a savepoint takes back what followed it and nothing else
+-- rolling back to a savepoint undoes only what followed it
 BEGIN;
 SELECT projector_append('acme', 's-1', 'Seen', '{}');
 SAVEPOINT s;

@@ -1,14 +1,14 @@
 --
--- Per-row checkpoints: a handler that stamps its rows can be given the same
--- events again, and leaves the read model as it is.
+-- Per-row checkpoints: a handler that stamps its rows can receive the same
+-- events again without changing the read model.
 --
 CREATE EXTENSION projector;
--- what the guard refuses is done nevertheless
+-- allow DDL that the guard would refuse
 SET projector.guard_ddl = off;
 \set SHOW_CONTEXT never
 
--- The pattern: every write stamps the row with the event it comes from, and
--- a row that is as far as the event or further is left alone.
+-- The pattern: every write stamps the row with its event, and skips a row that
+-- already has this event or a later one.
 CREATE TABLE stock (tenant_id text, item_id text, on_hand bigint NOT NULL,
                     last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, item_id));
 CREATE FUNCTION stock_apply(e projector.event) RETURNS void LANGUAGE sql AS $$
@@ -37,7 +37,7 @@ CREATE VIEW progress AS
 SELECT projector_create('stock', handler => 'stock_apply', targets => '{stock}', mode => 'inline',
                         options => '{"checkpoint": "check"}');
 SELECT append_some('acme', 'item-1', 3), append_some('acme', 'item-2', 5), append_some('other', 'item-1', 2);
--- an aggregate longer than an append would take along
+-- an aggregate with a longer backlog than an append applies
 SELECT append_some('acme', 'item-3', 50);
 SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 10}');
 SELECT tenant_id, item_id, on_hand, last_event_version FROM stock ORDER BY 1, 2;
@@ -45,7 +45,7 @@ TABLE differences;
 CREATE TABLE before AS TABLE stock;
 
 --
--- Reset: refused unless the handler is said to stand it
+-- Reset: refused unless the handler is declared idempotent
 --
 SELECT projector_reset('stock');
 \set VERBOSITY sqlstate
@@ -76,7 +76,8 @@ SELECT projector_drain('stock');
 SELECT * FROM progress ORDER BY 1, 2;
 SELECT count(*) FROM ((TABLE stock EXCEPT ALL TABLE before) UNION ALL (TABLE before EXCEPT ALL TABLE stock)) d;
 
--- one aggregate: its last event is queued and brings the rest along
+-- one aggregate: its last event is queued, and the earlier ones are applied
+-- before it
 SELECT projector_reset('stock', 'acme', 'item-2');
 SELECT * FROM progress ORDER BY 1, 2;
 SELECT tenant_id, aggregate_id, sequence_number, status FROM projector.outbox ORDER BY 1, 2, 3;
@@ -87,7 +88,7 @@ SELECT count(*) FROM ((TABLE stock EXCEPT ALL TABLE before) UNION ALL (TABLE bef
 SELECT projector_reset('stock', 'acme', 'nothing');
 SELECT projector_drain('stock');
 
--- a reset without a drain: the next appends go on from the log
+-- a reset without a drain: the next appends apply the log first
 SELECT projector_reset('stock');
 SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 1}');
 SELECT projector_append('acme', 'item-3', 'Received', '{"qty": 1}');
@@ -96,7 +97,7 @@ SELECT projector_drain('stock');
 SELECT * FROM progress ORDER BY 1, 2;
 TABLE differences;
 
--- a reset takes the queue back too, failed items included: the log has it all
+-- a reset also empties the queue, failed items included: all is in the log
 SELECT projector_pause('stock');
 SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 2}');
 SELECT projector_append('acme', 'item-4', 'Received', '{"qty": "many"}');
@@ -109,7 +110,7 @@ SELECT projector_drain('stock');
 SELECT aggregate_id, sequence_number, status, attempt_count FROM projector.outbox ORDER BY 1, 2;
 SELECT * FROM progress ORDER BY 1, 2;
 SELECT tenant_id, item_id, on_hand, last_event_version FROM stock ORDER BY 1, 2;
--- a handler that knows better makes good
+-- a corrected handler applies them
 CREATE OR REPLACE FUNCTION stock_apply(e projector.event) RETURNS void LANGUAGE sql AS $$
     INSERT INTO stock AS s VALUES ((e).tenant_id, (e).aggregate_id,
                                    CASE (e).payload ->> 'qty' WHEN 'many' THEN 99 ELSE ((e).payload ->> 'qty')::bigint END,
@@ -124,15 +125,15 @@ SELECT count(*) FROM projector.apply_outbox;
 SELECT resolution, count(*) FROM projector.failures GROUP BY 1 ORDER BY 1;
 
 --
--- Offsets lost altogether
+-- All offsets are lost
 --
 DROP TABLE before;
 CREATE TABLE before AS TABLE stock;
 DELETE FROM projector.projection_offsets;
 SELECT projector_drain('stock');
 SELECT count(*) FROM ((TABLE stock EXCEPT ALL TABLE before) UNION ALL (TABLE before EXCEPT ALL TABLE stock)) d;
--- appends after that: one aggregate is short enough to be taken along, the
--- other goes through the queue
+-- appends after that: the short backlog is applied by the append, the long one
+-- goes through the queue
 SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 3}');
 SELECT projector_append('acme', 'item-3', 'Received', '{"qty": 3}');
 SELECT tenant_id, aggregate_id, sequence_number, status FROM projector.outbox ORDER BY 1, 2, 3;
@@ -140,7 +141,7 @@ SELECT projector_drain('stock');
 SELECT s.tenant_id, s.item_id, s.on_hand - b.on_hand AS more, s.last_event_version - b.last_event_version AS events
 FROM stock s JOIN before b USING (tenant_id, item_id) ORDER BY 1, 2;
 SELECT count(*) FROM projector.apply_outbox;
--- and once more with a reset, which makes a drain read everything
+-- the same with a reset, after which a drain reads everything
 DROP TABLE before;
 CREATE TABLE before AS TABLE stock;
 DELETE FROM projector.projection_offsets;
@@ -150,7 +151,7 @@ SELECT count(*) FROM ((TABLE stock EXCEPT ALL TABLE before) UNION ALL (TABLE bef
 SELECT * FROM progress ORDER BY 1, 2;
 
 --
--- Option "checkpoint": a handler that does not stamp is found out
+-- Option "checkpoint": a handler that does not stamp fails
 --
 SELECT projector_drop('stock');
 TRUNCATE stock;
@@ -190,7 +191,7 @@ SELECT projector_append('acme', 'b', 'forgets', '{}');
 SELECT projector_append('acme', 'a', 'forgets id', '{}');
 SELECT projector_append('acme', 'a', 'wrong id', '{}');
 SELECT projector_append('acme', 'b', 'wrong id', '{}');
--- an event that leaves the row alone does not stamp it either
+-- an event that does not change the row does not stamp it either
 SELECT projector_append('acme', 'a', 'does nothing', '{}');
 \set VERBOSITY default
 -- no row, nothing to check
@@ -206,13 +207,13 @@ SELECT projector_append_batch('acme', 'd', '[{"event_type": "stamps", "payload":
 SELECT item_id, on_hand, last_event_version FROM stock WHERE item_id = 'd';
 SELECT sequence_number, status FROM projector.outbox ORDER BY 1;
 SELECT sequence_number, error_code FROM projector.failures;
--- without the option nobody looks
+-- without the option nothing is checked
 SELECT projector_alter('forgets', '{"options": {"checkpoint": "none"}}');
 SELECT projector_retry('forgets', 'acme', 'd', 2);
 SELECT projector_drain('forgets');
 SELECT item_id, on_hand, last_event_version FROM stock WHERE item_id = 'd';
 
--- what the option asks of the first target
+-- what the option requires of the first target
 CREATE TABLE bare (tenant_id text, item_id text, PRIMARY KEY (tenant_id, item_id));
 CREATE TABLE keyless (tenant_id text, item_id text, last_event_id uuid, last_event_version bigint);
 CREATE TABLE wide (tenant_id text, a text, b text, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, a, b));
@@ -220,7 +221,7 @@ SELECT projector_create('x', handler => 'forgets', options => '{"checkpoint": "c
 SELECT projector_create('x', handler => 'forgets', targets => '{bare,stock}', options => '{"checkpoint": "check"}');
 SELECT projector_create('x', handler => 'forgets', targets => '{keyless}', options => '{"checkpoint": "check"}');
 SELECT projector_create('x', handler => 'forgets', targets => '{wide}', options => '{"checkpoint": "check"}');
--- the others may be as they like; names that need quotes are quoted
+-- the other targets are free; names that need quotes are quoted
 CREATE TABLE "Odd ""table""" (tenant_id varchar(20), "the key" text, "last_event_id" uuid, last_event_version integer,
     PRIMARY KEY ("the key", tenant_id));
 CREATE FUNCTION odd(e projector.event) RETURNS void LANGUAGE sql AS $$
@@ -234,7 +235,7 @@ SELECT projector_create('odd', handler => 'odd', targets => array['"Odd ""table"
 SELECT projector_append('acme', 'o', 'odd', '{}');
 SELECT projector_append('acme', 'o', 'bad', '{}');
 SELECT "the key", last_event_version FROM "Odd ""table""";
--- the target altered from under it
+-- the target is altered later
 SELECT projector_set_mode('odd', 'inline');
 ALTER TABLE "Odd ""table""" DROP COLUMN last_event_version CASCADE;
 SELECT projector_append('acme', 'o', 'odd', '{}');
@@ -246,7 +247,7 @@ SELECT aggregate_id, error_code, error_message FROM projector.failures WHERE pro
 ALTER TABLE "Odd ""table""" ADD PRIMARY KEY (tenant_id, "the key");
 SELECT projector_retry('odd', 'acme', 'o', 2), projector_retry('odd', 'acme', 'p', 1);
 
--- forced, a handler that does not look at checkpoints applies events twice
+-- with force, a handler that ignores checkpoints applies events twice
 SELECT projector_drop('odd');
 SELECT on_hand FROM stock WHERE item_id = 'd';
 SELECT projector_reset('forgets', 'acme', 'd', true);

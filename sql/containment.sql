@@ -67,7 +67,7 @@ CREATE FUNCTION try_reads() RETURNS SETOF text LANGUAGE sql AS $$
 $$;
 
 --
--- A projection of the modeller's, on its own table
+-- A projection that the modeller owns, on its own table
 --
 CREATE SCHEMA shop AUTHORIZATION regress_modeller;
 GRANT USAGE ON SCHEMA shop TO regress_other, regress_appender;
@@ -75,7 +75,7 @@ CREATE TABLE secret AS SELECT 'superusers only' AS secret;
 SET ROLE regress_modeller;
 CREATE TABLE shop.log (n bigint GENERATED ALWAYS AS IDENTITY, tenant_id text, aggregate_id text,
                        as_user text, search_path text, tenant text);
--- notes how it is run; does what the event tells it to
+-- records how it is run, and runs the command in the event
 SET check_function_bodies = off;
 CREATE FUNCTION shop.note(e projector.event) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -119,7 +119,7 @@ COPY projector.events (tenant_id, aggregate_id, sequence_number, event_id, event
 acme	b	2	55555555-5555-5555-5555-555555555555	E	{}	{}
 other	a	1	55555555-5555-5555-5555-555555555555	E	{}	{}
 \.
--- neither reads nor chooses what is not its to choose
+-- it can neither read events nor choose positions and hashes
 SELECT try_reads();
 SELECT try($$INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload)
     VALUES ('acme', 'x', 1, 'E', '{}') RETURNING log_seq$$);
@@ -170,7 +170,7 @@ SELECT try_management();
 SELECT projector_drop('mine');
 SELECT try_writes();
 SELECT try($$SELECT projector_append('acme', 'a', 'E', '{}')$$);
--- one must own one's targets and be allowed to call one's handler
+-- the owner must own the targets and be allowed to call the handler
 SELECT try($$SELECT projector_create('other', handler => 'shop.note', targets => '{shop.log}')$$);
 SELECT try($$SELECT projector_create('other', handler => 'shop.note', targets => '{public.secret}')$$);
 RESET ROLE;
@@ -191,7 +191,7 @@ SELECT projector_drain();
 TRUNCATE shop.log;
 
 --
--- Everything is restored afterwards, also after an error
+-- Everything is restored afterwards, even after an error
 --
 CREATE VIEW me AS SELECT current_user, session_user = current_user AS myself, current_setting('search_path') AS path,
     current_setting('projector.tenant_id') AS tenant, current_setting('work_mem') AS work_mem;
@@ -205,7 +205,7 @@ SELECT * FROM me;
 -- a handler that fails, inline
 SELECT projector_append('acme', 'd', 'E', '{"do": "SET search_path = pg_catalog; SELECT 1 / 0"}');
 SELECT * FROM me;
--- strict, caught in a transaction that goes on
+-- strict, caught in a transaction that continues
 RESET ROLE;
 SELECT projector_set_mode('shop', 'strict');
 SET ROLE regress_appender;
@@ -224,7 +224,7 @@ SELECT * FROM me;
 RESET work_mem;
 RESET search_path;
 RESET ROLE;
--- a superuser's own setting of the tenant comes back too
+-- a superuser's own setting of the tenant is restored too
 SET projector.tenant_id = 'mine';
 SELECT projector_append('acme', 'e', 'E', '{}');
 SHOW projector.tenant_id;
@@ -240,7 +240,7 @@ INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_ty
 SELECT tenant_id, aggregate_id, as_user, search_path, tenant FROM shop.log ORDER BY n;
 
 --
--- The appender's temporary objects are not in the handler's way
+-- The appender's temporary objects do not hide the handler's
 --
 TRUNCATE shop.log;
 SET ROLE regress_appender;
@@ -261,21 +261,21 @@ CREATE FUNCTION attempt(command text, tenant text DEFAULT 'acme') RETURNS text L
     SELECT command || E'\n  ' || try(format($f$SELECT projector_append(%L, 'attempt', 'E', %L)$f$, tenant, jsonb_build_object('do', command)))
 $$;
 SELECT attempt(command) FROM unnest(array[
-    -- be somebody else
+    -- change roles
     'SET ROLE regress_stranger', 'SET ROLE regress_modeller', 'RESET ROLE', 'SELECT set_config(''role'', ''none'', false)',
     'SET SESSION AUTHORIZATION DEFAULT', 'SET LOCAL SESSION AUTHORIZATION regress_stranger', 'RESET SESSION AUTHORIZATION',
     -- act for another tenant
     'SET projector.tenant_id = ''other''', 'SET LOCAL projector.tenant_id = ''other''', 'RESET projector.tenant_id', 'RESET ALL',
     'SELECT set_config(''projector.tenant_id'', ''other'', true)', 'UPDATE pg_settings SET setting = ''other'' WHERE name = ''projector.tenant_id''',
-    -- see or write what is not its own
+    -- read or write what its owner may not
     'SELECT FROM public.secret', 'DELETE FROM projector.apply_outbox', 'UPDATE pg_class SET relforcerowsecurity = false',
-    -- define things
+    -- run DDL
     'CREATE TEMP TABLE t ()', 'CREATE TABLE shop.t ()', 'CREATE TEMP TABLE t AS SELECT 1', 'SELECT 1 INTO TEMP t',
     'EXPLAIN ANALYZE CREATE TEMP TABLE t AS SELECT 1', 'CREATE FUNCTION shop.f() RETURNS int LANGUAGE sql AS ''SELECT 1''',
     'DO ''BEGIN CREATE TABLE shop.t (); END''', 'ALTER TABLE shop.log ADD COLUMN x int', 'DROP TABLE shop.log', 'CREATE INDEX ON shop.log (n)',
     'TRUNCATE shop.log', 'GRANT ALL ON shop.log TO PUBLIC', 'ALTER FUNCTION shop.note SECURITY DEFINER', 'ALTER SCHEMA shop RENAME TO bazaar',
     'COMMENT ON TABLE shop.log IS ''''',
-    -- live on after its call
+    -- leave something behind after its call
     'COMMIT', 'SAVEPOINT s', 'LISTEN x', 'DECLARE c CURSOR WITH HOLD FOR SELECT 1', 'DISCARD ALL',
     -- append, or run projections
     'SELECT public.projector_append(''acme'', ''more'', ''E'', ''{}'')',
@@ -285,12 +285,12 @@ SELECT attempt(command) FROM unnest(array[
     'SELECT public.projector_drop(''shop'')', 'SELECT public.projector_drain()', 'SELECT public.projector_retry(''shop'', ''acme'', ''a'', 1)',
     'SELECT public.projector_reset(''shop'', force => true)']) WITH ORDINALITY u (command, n) ORDER BY n;
 SELECT count(*) FROM projector.events WHERE aggregate_id IN ('attempt', 'more');
--- nothing of it stuck
+-- none of it had an effect
 SELECT myself, path, tenant FROM me;
 SELECT mode, paused, options FROM projector.projections;
 
 --
--- Row-level security keeps a handler to its tenant
+-- Row-level security limits a handler to its tenant
 --
 SET ROLE regress_modeller;
 CREATE TABLE shop.stock (tenant_id text, item_id text, n int, PRIMARY KEY (tenant_id, item_id));
@@ -304,7 +304,7 @@ SELECT attempt(command) FROM unnest(array[
     -- another tenant's row
     'INSERT INTO shop.stock VALUES (''other'', ''foreign'', 2)', 'UPDATE shop.stock SET tenant_id = ''other'' WHERE item_id = ''own''',
     'INSERT INTO shop.stock VALUES (''other'', ''i'', 9) ON CONFLICT (tenant_id, item_id) DO UPDATE SET n = 9',
-    -- rows of others are not there
+    -- rows of other tenants are invisible
     'UPDATE shop.stock SET n = 9', 'DELETE FROM shop.stock WHERE tenant_id = ''other''',
     -- ways around
     'SET LOCAL row_security = off; UPDATE shop.stock SET n = 10', 'ALTER TABLE shop.stock DISABLE ROW LEVEL SECURITY',
@@ -337,25 +337,25 @@ SELECT projector_alter('reorder', '{"options": {"may_append": true}}');
 SELECT projector_retry('reorder', 'acme', 'low', 1);
 SELECT projector_append('acme', 'low', 'Low', '{}');
 SELECT aggregate_id, sequence_number FROM projector.events WHERE aggregate_id = 'low-order' ORDER BY 2;
--- what it appends is queued for others, whatever their mode
+-- what it appends is queued for other projections, in any mode
 SELECT projection_name, aggregate_id, sequence_number, status FROM projector.outbox
 WHERE aggregate_id = 'low-order' ORDER BY 1, 2, 3;
 SELECT projector_drain();
 SELECT count(*) FROM projector.apply_outbox WHERE aggregate_id = 'low-order';
--- strict cannot wait
+-- a strict projection cannot queue it
 SELECT projector_set_mode('shop', 'strict');
 SELECT projector_append('acme', 'low', 'Low', '{}');
 SELECT error_code FROM projector.failures WHERE aggregate_id = 'low' AND sequence_number = 3;
 SELECT projector_set_mode('shop', 'inline');
 SELECT projector_retry('reorder', 'acme', 'low', 3);
--- when the log is replayed it may not: what it appended is there already
+-- it may not append in a replay: those events are already in the log
 SELECT projector_reset('reorder', force => true);
 SELECT projector_drain('reorder');
 SELECT sequence_number, error_code, error_message, error_detail FROM projector.failures
 WHERE aggregate_id = 'low' AND resolution IS NULL ORDER BY 1;
 SELECT count(*) FROM projector.events WHERE aggregate_id = 'low-order';
--- nor when such an event is tried again, or one aggregate is reset, or an
--- append takes it along
+-- nor when a replayed event is tried again, when one aggregate is reset, or
+-- when an append applies a backlog
 SET projector.clock_offset = '1 h';
 SELECT projector_drain('reorder');
 SELECT projector_retry('reorder', 'acme', 'low', 1);
@@ -414,7 +414,7 @@ SELECT count(*) FROM projector.events WHERE aggregate_id = 'evil';
 SELECT count(*) FROM shop.log WHERE aggregate_id = 'evil';
 
 --
--- The owner goes away
+-- The owner is dropped
 --
 CREATE ROLE regress_owner;
 GRANT USAGE ON SCHEMA projector TO regress_owner;

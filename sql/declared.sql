@@ -1,5 +1,5 @@
--- A projection's code writes what it has declared, and rows of its event's
--- tenant: anything else fails the event.
+-- A projection's code may write only the tables it declares, and only rows of
+-- its event's tenant: otherwise the event fails.
 \pset format unaligned
 \pset tuples_only on
 CREATE EXTENSION projector;
@@ -10,7 +10,7 @@ CREATE TABLE other (tenant_id text, id text, n int DEFAULT 0, PRIMARY KEY (tenan
 CREATE TABLE parts (tenant_id text, id text, n int DEFAULT 0, PRIMARY KEY (tenant_id, id)) PARTITION BY LIST (id);
 CREATE TABLE parts_a PARTITION OF parts FOR VALUES IN ('a');
 CREATE TABLE parts_rest PARTITION OF parts DEFAULT;
--- what an event says is done
+-- runs the command in the event
 CREATE FUNCTION obey(e projector.event) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE e.payload->>'do';
@@ -49,10 +49,10 @@ SELECT attempt(c) FROM unnest(ARRAY[
     $$TRUNCATE model$$]) WITH ORDINALITY u (c, n) ORDER BY n;
 SELECT * FROM model ORDER BY 1, 2;
 SELECT * FROM parts ORDER BY 1, 2;
--- whoever writes by hand is not kept from it
+-- writing by hand is allowed
 UPDATE model SET n = 0;
 DELETE FROM parts;
--- a statement too, one tenant's batch at a time; the other tenants are not held up
+-- a statement too: only that tenant's batch fails
 CREATE TABLE totals (tenant_id text, n bigint, PRIMARY KEY (tenant_id));
 SELECT projector_create('totals', targets => '{totals}', event_types => '{T}',
     statement => $$INSERT INTO totals AS t SELECT coalesce(payload->>'for', tenant_id), count(*) FROM batch GROUP BY 1
@@ -61,7 +61,7 @@ SELECT count(projector_append(t, 'i', 'T', p::jsonb)) FROM (VALUES ('acme', '{}'
 SELECT projector_drain('totals');
 SELECT * FROM totals ORDER BY 1;
 SELECT tenant_id, sequence_number, error_code, error_message FROM projector.failures WHERE projection_name = 'totals' AND resolved_at IS NULL ORDER BY 1, 2;
--- the tenant's column is of any type
+-- the tenant's column may have any type
 CREATE TYPE league AS ENUM ('one', 'two');
 CREATE TABLE enums (tenant_id league, id text);
 CREATE TABLE numbers (tenant_id int, id text);
@@ -96,10 +96,10 @@ SELECT attempt(c) FROM unnest(ARRAY[
     $$SELECT FROM other$$, $$SELECT FROM other FOR UPDATE$$, $$SELECT FROM other FOR KEY SHARE$$,
     $$INSERT INTO model SELECT 'acme', 'seen' FROM other RIGHT JOIN (VALUES (1)) v ON true$$]) WITH ORDINALITY u (c, n) ORDER BY n;
 SELECT * FROM other;
--- a foreign key's check of a declared table is no write
+-- a foreign key's check is not a write
 SELECT projector_alter('obey', '{"targets": ["model", "parts", "child"]}');
 SELECT attempt($$INSERT INTO child VALUES ('acme', 'a')$$);
--- a handler that catches an error of ours is guarded afterwards as before
+-- a handler that catches an error of ours is still guarded
 CREATE OR REPLACE FUNCTION obey(e projector.event) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     BEGIN
@@ -111,7 +111,7 @@ END $$;
 SELECT projector_alter('obey', '{"options": {"may_append": true}}');
 SELECT attempt($$INSERT INTO other VALUES ('acme', 'a')$$);
 SELECT attempt($$INSERT INTO model VALUES ('acme', 'appends')$$);
--- what is deliberately outside
+-- tables deliberately outside of the read model
 SELECT try($$SELECT projector_alter('obey', '{"options": {"writes": ["nowhere"]}}')$$);
 SELECT projector_alter('obey', '{"options": {"writes": ["other"]}}');
 SELECT try($$SELECT projector_alter('obey', '{"options": {"writes": ["other", "model"]}}')$$);
@@ -147,7 +147,7 @@ SELECT attempt($$INSERT INTO model VALUES ('acme', 'guarded')$$);
 DROP TRIGGER projector_guard ON model;
 SELECT attempt($$INSERT INTO model VALUES ('acme', 'unguarded')$$);
 SELECT projector_alter('obey', '{}');
--- on any other table, or as another trigger, it is harmless
+-- on any other table, or as another kind of trigger, it does nothing
 CREATE TRIGGER g BEFORE INSERT ON other FOR EACH ROW EXECUTE FUNCTION projector.guard_tenant();
 INSERT INTO other VALUES ('acme', 'x');
 DROP TRIGGER g ON other;
@@ -162,13 +162,13 @@ ALTER TABLE model ENABLE ALWAYS TRIGGER projector_guard;
 SELECT attempt($$INSERT INTO model VALUES ('*', 'unguarded')$$);
 SELECT projector_alter('obey', '{}');
 SELECT attempt($$INSERT INTO model VALUES ('*', 'unguarded')$$);
--- nor is one that looks at some rows only
+-- nor is one that fires for some rows only
 CREATE OR REPLACE TRIGGER projector_guard AFTER INSERT OR UPDATE OR DELETE ON model FOR EACH ROW WHEN (false) EXECUTE FUNCTION projector.guard_tenant();
 ALTER TABLE model ENABLE ALWAYS TRIGGER projector_guard;
 SELECT attempt($$INSERT INTO model VALUES ('*', 'unguarded')$$);
 SELECT projector_alter('obey', '{}');
 SELECT attempt($$INSERT INTO model VALUES ('*', 'unguarded')$$);
--- it goes with the projection, unless somebody else needs it
+-- it is dropped with the projection, unless another projection needs it
 SELECT try($$SELECT projector_create('sharing', handler => 'obey', targets => '{model}', event_types => '{X}', options => '{"shared_targets": true}')$$);
 SELECT projector_alter('obey', '{"options": {"shared_targets": true}}');
 SELECT projector_create('sharing', handler => 'obey', targets => '{model}', event_types => '{X}', options => '{"shared_targets": true}');

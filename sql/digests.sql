@@ -1,4 +1,4 @@
--- Digests that are kept stay right, whatever is done to tables by their owner.
+-- Stored digests stay right when owners alter their tables.
 \pset format unaligned
 \pset tuples_only on
 SET client_min_messages = warning;
@@ -14,14 +14,14 @@ CREATE FUNCTION checked() RETURNS text LANGUAGE sql AS
 SELECT append('t', 'u');
 SELECT projector_drain();
 SELECT checked();
--- what is done by hand is found
+-- changes by hand are found
 UPDATE f SET n = 7 WHERE (tenant_id, id) = ('t', 'a');
 SELECT checked();
 UPDATE f SET n = 1 WHERE (tenant_id, id) = ('t', 'a');
 SELECT checked();
 
 --
--- alterations that write values in another way: not known until the next batch, and then right
+-- alterations that change the text of values: unknown until the next batch, then right
 --
 ALTER TABLE f ALTER price TYPE numeric(10,4);
 SELECT checked();
@@ -56,7 +56,7 @@ SELECT checked();
 SELECT append('t');
 SELECT projector_drain();
 SELECT checked();
--- two alterations between two appends: notes of two layouts are not added up
+-- two alterations between two appends: deltas of different layouts are not added up
 SELECT projector_set_mode('f', 'inline');
 SELECT projector_drain();
 SELECT append('t');
@@ -85,7 +85,7 @@ SELECT projector_alter('f', '{"targets": ["f"]}');
 SELECT checked();
 
 --
--- policies do not hide tenants and rows from what is done to the read model as a whole
+-- policies do not hide tenants and rows from digests, verify and rebuilds
 --
 CREATE ROLE regress_digests;
 ALTER TABLE f OWNER TO regress_digests;

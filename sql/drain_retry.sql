@@ -1,6 +1,6 @@
 --
--- Applying what waits: order of hold and retry, back-off, dead items, drains
--- of a part, and what is wrong with the log itself.
+-- Applying the queue: order of hold and retry, back-off, dead items, partial
+-- drains, and a damaged log.
 --
 CREATE EXTENSION projector;
 
@@ -31,7 +31,7 @@ SELECT projector_append_batch('acme', 'a', '[{"event_type": "E", "payload": {}},
     {"event_type": "E", "payload": {"fail": "22012"}}, {"event_type": "E", "payload": {}},
     {"event_type": "E", "payload": {"fail": "22023"}}, {"event_type": "E", "payload": {}}]');
 SELECT * FROM work ORDER BY seq;
--- a later one cannot overtake; one that is applied or unknown is not there
+-- a later one is held; one that is applied or unknown is not waiting
 SELECT projector_retry('stock', 'acme', 'a', 3);
 SELECT projector_retry('stock', 'acme', 'a', 5);
 SELECT projector_retry('stock', 'acme', 'a', 1);
@@ -51,7 +51,7 @@ RESET test.fixed;
 SELECT * FROM stock;
 SELECT * FROM work ORDER BY seq;
 SELECT last_sequence_number, error_count, last_error FROM projector.offsets;
--- a retry brings along what comes before it, up to the next that fails
+-- a retry first applies earlier events, up to the next that fails
 SELECT projector_retry('stock', 'acme', 'a', 5);
 SELECT * FROM stock;
 SELECT * FROM work ORDER BY seq;
@@ -99,12 +99,12 @@ SET projector.clock_offset = '7.3 h';
 SELECT projector_drain();
 SELECT * FROM work ORDER BY seq;
 SELECT * FROM failure WHERE aggregate_id = 'b';
--- dead: not tried again by itself, however long one waits, even if it would work
+-- dead: never tried again automatically, even if it would work
 SET projector.clock_offset = '1000 h';
 SET test.fixed = 'yes';
 SELECT projector_drain();
 SELECT * FROM work ORDER BY seq;
--- and in the way of what follows, new events too
+-- and later events wait for it, new ones too
 SELECT projector_append('acme', 'b', 'E', '{}');
 SELECT projector_retry('stock', 'acme', 'b', 2);
 SELECT * FROM work ORDER BY seq;
@@ -126,7 +126,7 @@ SELECT * FROM due;
 SELECT projector_retry('stock', 'acme', 'c', 1);
 SELECT projector_retry('stock', 'acme', 'c', 1);
 SELECT * FROM work;
--- errors that may go away by themselves get four times the attempts
+-- errors that may be temporary get four times the attempts
 SELECT projector_append('acme', 'd', 'E', '{"fail": "40P01"}');
 DO $$ BEGIN FOR i IN 2 .. 19 LOOP PERFORM projector_retry('stock', 'acme', 'd', 1); END LOOP; END $$;
 SELECT * FROM work ORDER BY aggregate_id;
@@ -147,13 +147,13 @@ RESET projector.clock_offset;
 RESET test.fixed;
 
 --
--- A drain of a part
+-- Partial drains
 --
 SELECT projector_create('other', handler => 'stock_apply', targets => '{stock}', mode => 'async', event_types => '{X}',
                         options => '{"shared_targets": true}');
 SELECT projector_alter('stock', '{"event_types": ["E", "F"]}');
 SELECT projector_set_mode('stock', 'async');
--- read what there is of the log
+-- read the whole log
 SELECT projector_drain();
 SELECT projector_append_batch(t, 'p', '[{"event_type": "F", "payload": {}}, {"event_type": "F", "payload": {}},
     {"event_type": "X", "payload": {}}]') FROM (VALUES ('acme'), ('beta'), ('corp')) v (t);
@@ -195,7 +195,7 @@ SELECT * FROM work;
 SELECT projector_drain();
 SELECT * FROM stock WHERE item_id = 'r';
 
--- failures of one aggregate do not keep a drain from the others
+-- failures of one aggregate do not stop a drain of the others
 INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload)
     SELECT 'acme', 's-' || a, n, 'F', CASE WHEN a % 3 = 0 AND n = 2 THEN '{"fail": "22012"}' ELSE '{}' END::jsonb
     FROM generate_series(1, 7) a, generate_series(1, 3) n ORDER BY n;
@@ -238,9 +238,9 @@ SELECT projector_drain();
 SELECT * FROM stock WHERE item_id = 't';
 
 --
--- What is wrong with the log is found when it is read
+-- Damage of the log is found when it is read
 --
--- a payload changed behind our back
+-- a payload changed by hand
 SELECT projector_append_batch('acme', 'tampered', '[{"event_type": "F", "payload": {"a": 1}},
     {"event_type": "F", "payload": {"a": 2}}, {"event_type": "F", "payload": {"a": 3}}]');
 ALTER TABLE projector.events DISABLE TRIGGER ALL;
@@ -255,7 +255,7 @@ SELECT projector_retry('stock', 'acme', 'tampered', 2);
 SELECT projector_drain();
 SELECT * FROM stock WHERE item_id = 'tampered';
 
--- an event that is missing, of which there is an item
+-- a missing event that has an item
 ALTER TABLE projector.events ENABLE TRIGGER ALL;
 SELECT projector_append_batch('acme', 'missing', '[{"event_type": "F", "payload": {}},
     {"event_type": "F", "payload": {}}, {"event_type": "F", "payload": {}}]');
@@ -273,7 +273,7 @@ RESET projector.clock_offset;
 SELECT * FROM stock WHERE item_id = 'missing';
 SELECT * FROM work ORDER BY seq;
 
--- an aggregate whose first event is missing, where there is no item for it
+-- a missing first event without an item
 ALTER TABLE projector.events ENABLE TRIGGER ALL;
 SELECT projector_set_mode('stock', 'off');
 SELECT projector_append_batch('acme', 'beheaded', '[{"event_type": "F", "payload": {}},

@@ -1,13 +1,13 @@
 --
--- What becomes of events that fail: passed over with on_error "skip", tried
--- longer if the error may go away by itself; and what it costs the others.
+-- Events that fail: skipped with on_error "skip", tried more often if the error
+-- may be temporary; and what they cost the other events.
 --
 CREATE EXTENSION projector;
 \set SHOW_CONTEXT never
 
--- Notes the events of an aggregate in the order in which it saw them.  One that
--- says so fails with that SQLSTATE, until test.fixed is "yes".  Calls are counted
--- by a sequence, which a rollback leaves alone.
+-- Records the events of an aggregate in the order of its calls.  An event with a
+-- SQLSTATE in its payload fails with it, until test.fixed is "yes".  A sequence
+-- counts the calls, because a rollback does not reset it.
 CREATE TABLE steps (tenant_id text, item_id text, path text NOT NULL, PRIMARY KEY (tenant_id, item_id));
 CREATE SEQUENCE calls;
 CREATE SEQUENCE failed_calls;
@@ -21,7 +21,7 @@ BEGIN
         RAISE EXCEPTION 'cannot apply event %', e.sequence_number USING ERRCODE = e.payload ->> 'fail';
     END IF;
 END $$;
--- The oracle: every event, but for those that were passed over.
+-- The oracle: every event except the skipped ones.
 CREATE TABLE passed_over (item_id text, sequence_number bigint);
 CREATE VIEW oracle AS
     SELECT tenant_id::text, aggregate_id::text, string_agg(sequence_number::text, ' ' ORDER BY sequence_number) AS path
@@ -46,7 +46,7 @@ CREATE FUNCTION drain_after(hours int) RETURNS bigint LANGUAGE sql AS $$
     SELECT projector_drain() $$;
 
 --
--- on_error "skip": tried as often as any other, then passed over
+-- on_error "skip": tried as often as any other, then skipped
 --
 SELECT projector_create('steps', handler => 'note_step', targets => '{steps}',
                         options => '{"on_error": "skip", "max_attempts": 3, "retry_base": "1 h", "retry_max": "1 h"}');
@@ -55,7 +55,7 @@ SELECT append('a', '.x.x.'), append('b', '..');
 SELECT projector_drain();
 SELECT * FROM work;
 SELECT * FROM offsets;
--- not before its time
+-- not before its next attempt is due
 SELECT projector_drain();
 SELECT drain_after(2);
 SELECT * FROM work;
@@ -71,7 +71,7 @@ SELECT * FROM differences;
 SELECT * FROM work;
 SELECT * FROM offsets;
 SELECT applied_count, failed_count FROM projector.projection_cursors;
--- one that is mended in time is not passed over
+-- one that is repaired in time is not skipped
 SELECT append('c', 'x.');
 SELECT projector_drain();
 SET test.fixed = 'yes';
@@ -79,7 +79,7 @@ SELECT drain_after(10);
 RESET test.fixed;
 SELECT * FROM differences;
 SELECT * FROM failure WHERE aggregate_id = 'c';
--- tried once only; in the appender's transaction, too
+-- tried only once; in the appender's transaction too
 SELECT projector_alter('steps', '{"options": {"max_attempts": 1}}');
 SELECT append('d', 'xx.x');
 SELECT projector_drain();
@@ -93,7 +93,7 @@ SELECT * FROM differences;
 SELECT * FROM offsets;
 SELECT * FROM work;
 SELECT aggregate_id, seq, retries, resolution FROM failure WHERE aggregate_id IN ('d', 'e', 'f');
--- a strict append fails all the same
+-- a strict append still fails
 SELECT projector_set_mode('steps', 'strict');
 SELECT append('g', 'x');
 SELECT projector_set_mode('steps', 'follow');
@@ -102,7 +102,7 @@ SELECT projector_drain();
 INSERT INTO passed_over VALUES ('h', 2);
 SELECT * FROM differences;
 
--- a replay honours it, also when the option has changed since
+-- a replay skips it too, even if the option has changed since
 TRUNCATE steps;
 SELECT projector_reset('steps', 'acme', force => true);
 SET test.fixed = 'yes';
@@ -114,7 +114,7 @@ TRUNCATE steps;
 SELECT projector_reset('steps', 'acme', force => true);
 SELECT projector_drain();
 SELECT * FROM differences;
--- unskip lifts it
+-- unskip undoes it
 SELECT projector_unskip('steps', 'acme', 'a', 2);
 SELECT projector_unskip('steps', 'acme', 'a', 2);
 SELECT resolution FROM failure WHERE aggregate_id = 'a' AND seq = 2;
@@ -125,7 +125,7 @@ DELETE FROM passed_over WHERE (item_id, sequence_number) = ('a', 2);
 SELECT * FROM differences;
 SELECT resolution FROM failure WHERE aggregate_id = 'a' AND seq = 2;
 RESET test.fixed;
--- a new failure holds, as the option says now
+-- a new failure holds its aggregate, because of the changed option
 SELECT append('a', 'x.');
 SELECT projector_drain();
 SELECT * FROM work;
@@ -136,7 +136,7 @@ SELECT * FROM differences;
 SELECT * FROM work;
 
 --
--- A batch of nothing but events passed over does not end a drain
+-- A batch of only skipped events does not end a drain
 --
 SELECT projector_alter('steps', '{"options": {"on_error": "skip", "batch_size": 2}}'), projector_set_mode('steps', 'async');
 SELECT projector_drain();
@@ -152,7 +152,7 @@ SELECT * FROM differences;
 SELECT * FROM work;
 
 --
--- Errors that may go away by themselves: four times the attempts
+-- Errors that may be temporary: four times the attempts
 --
 SELECT projector_alter('steps', '{"options": {"on_error": null, "batch_size": null, "max_attempts": 2, "retry_base": "1 h", "retry_max": "1 h"}}');
 SELECT set_config('projector.clock_offset', '0', false);
@@ -165,7 +165,7 @@ SELECT status, attempts, string_agg(right(aggregate_id, 5), ' ' ORDER BY aggrega
 SELECT drain_after(14);
 SELECT status, attempts, count(*) FROM work GROUP BY 1, 2 ORDER BY 1, 2;
 SELECT retries, recoverable, count(*) FROM failure WHERE aggregate_id LIKE 't-%' GROUP BY 1, 2 ORDER BY 1;
--- a kind of error that changes: the last one decides
+-- if the error changes, the last one decides
 SELECT append('u', 'x', '40001');
 SELECT projector_drain();
 SELECT projector_retry('steps', 'acme', 'u', 1), projector_retry('steps', 'acme', 'u', 1), projector_retry('steps', 'acme', 'u', 1);
@@ -191,7 +191,7 @@ SELECT * FROM work;
 SELECT count(*) FROM offsets WHERE error_count > 0 OR last_error IS NOT NULL;
 
 --
--- error_count counts failures since the last success, of the aggregate alone
+-- error_count counts failures of the aggregate since its last success
 --
 SELECT append('k', '.x.x'), append('l', '.');
 SELECT projector_drain();
@@ -203,7 +203,7 @@ RESET test.fixed;
 SELECT * FROM offsets WHERE aggregate_id = 'k';
 SELECT projector_drain();
 SELECT * FROM offsets WHERE aggregate_id = 'k';
--- one that is passed over counts as done with
+-- a skipped event counts as applied
 SELECT projector_skip('steps', 'acme', 'k', 4, 'enough');
 SELECT append('k', '.');
 SELECT projector_drain();
@@ -212,7 +212,7 @@ SELECT * FROM offsets WHERE aggregate_id = 'k';
 SELECT * FROM differences;
 
 --
--- A claim takes no more than it may, whatever the planner believes
+-- A claim never exceeds its limit, whatever plan is chosen
 --
 SELECT append('claim-' || i, '.') FROM generate_series(1, 5) i;
 ANALYZE projector.apply_outbox;
@@ -237,8 +237,8 @@ SELECT * FROM differences;
 SELECT * FROM work;
 
 --
--- A poison event in the middle of a thousand costs one attempt, and delays
--- nobody but its own aggregate
+-- A failing event among a thousand costs one attempt, and delays only its own
+-- aggregate
 --
 SELECT setval('calls', 1, false), setval('failed_calls', 1, false);
 INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload)
@@ -248,10 +248,10 @@ SELECT projector_drain();
 SELECT status, attempts, count(*) FROM work GROUP BY 1, 2 ORDER BY 1;
 SELECT what, aggregate_id, path FROM differences;
 SELECT aggregate_id, seq, retries FROM failure WHERE resolution IS NULL;
--- what was before it was applied a second time, and nothing more often than that
+-- events before it were applied twice, and no event more often
 SELECT last_value <= 2000 AS calls FROM calls;
 SELECT last_value AS failed_calls FROM failed_calls;
--- many of them: not a thousand attempts for each
+-- many failing events do not cost a thousand calls each
 SELECT setval('calls', 1, false), setval('failed_calls', 1, false);
 INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload)
     SELECT 'acme', 'q-' || a, n, 'E', CASE WHEN a % 10 = 0 AND n = 5 THEN '{"fail": "22012"}' ELSE '{}' END::jsonb

@@ -81,7 +81,7 @@ SELECT try($$SELECT projector_create('p', fold => 'stock_fold', targets => '{sto
 SELECT try($$SELECT projector_create('p', fold => 'stock_fold', targets => '{stock}', key => 'event_type')$$);
 SELECT try($$SELECT projector_create('p', handler => 'try', key => 'event_type')$$);
 SELECT count(*) FROM projector.projections;
--- a volatile function is accepted, with a word of warning
+-- a volatile function is accepted, with a notice
 CREATE FUNCTION volatile_fold(s stock, e projector.event) RETURNS stock LANGUAGE sql AS 'SELECT s';
 SELECT projector_create('volatile', fold => 'volatile_fold', targets => '{stock}');
 SELECT projector_drop('volatile');
@@ -108,14 +108,14 @@ SELECT projector_append_batch('acme', 'b', '[{"event_type": "Received", "payload
     {"event_type": "Received", "payload": {"qty": 2}}]');
 SELECT projector_drain();
 SELECT item_id, on_hand, last_event_version FROM stock WHERE tenant_id = 'acme' ORDER BY 1;
--- a row that is not there, and is removed in the same batch, is never written
+-- a row that is created and removed in the same batch is never written
 SELECT projector_append_batch('acme', 'ghost', '[{"event_type": "Received", "payload": {"qty": 1}}, {"event_type": "Removed", "payload": {}}]');
 SELECT projector_drain();
 SELECT count(*) FROM stock WHERE item_id = 'ghost';
 SELECT last_sequence_number FROM projector.offsets WHERE aggregate_id = 'ghost';
 
 --
--- lost offsets: what a row has seen is left alone
+-- lost offsets: a row skips events it already has
 --
 SELECT projector_reset('stock', 'acme', 'a');
 SELECT projector_drain();
@@ -125,7 +125,7 @@ CREATE TEMP TABLE before AS SELECT item_id, xmin AS x, ctid AS c FROM stock WHER
 SELECT projector_reset('stock', 'acme', 'a');
 SELECT projector_drain();
 SELECT count(*) FROM before JOIN stock USING (item_id) WHERE stock.tenant_id = 'acme' AND x = stock.xmin AND c = stock.ctid;
--- a row of another event in the same place
+-- a row stamped with a different event of the same number
 UPDATE stock SET last_event_id = gen_random_uuid() WHERE tenant_id = 'acme' AND item_id = 'a';
 SELECT projector_reset('stock', 'acme', 'a');
 SELECT projector_drain();
@@ -135,15 +135,15 @@ WHERE tenant_id = 'acme' AND item_id = 'a';
 SELECT projector_retry('stock', 'acme', 'a', 3);
 
 --
--- failing events: found, and nothing else is kept back
+-- failing events are found, and the others are applied
 --
 SELECT projector_append('acme', 'a', 'Nonsense', '{}');
 SELECT projector_append('acme', 'a', 'Received', '{"qty": 1}');
 SELECT projector_append('acme', 'b', 'Received', '{"qty": 1}');
--- of another tenant, of another key
+-- a row of another tenant, of another key
 SELECT projector_append('acme', 'c', 'Moved', '{"to": "beta"}');
 SELECT projector_append('acme', 'd', 'Relabelled', '{"to": "b"}');
--- a constraint: on_hand may not be negative, whatever follows
+-- a constraint: on_hand may not be negative, not even between two events
 SELECT projector_append('acme', 'e', 'Shipped', '{"qty": 1}');
 SELECT projector_append('acme', 'e', 'Received', '{"qty": 5}');
 SELECT projector_drain();
@@ -159,7 +159,7 @@ SELECT projector_drop('stock');
 TRUNCATE stock;
 
 --
--- the same by expressions
+-- the same with expressions
 --
 CREATE TABLE stock2 (LIKE stock INCLUDING ALL);
 ALTER TABLE stock2 ALTER name SET DEFAULT 'unnamed', ADD doubled bigint GENERATED ALWAYS AS (on_hand * 2) STORED, ADD extra int;
@@ -201,7 +201,7 @@ SELECT projector_append('acme', 'a', 'Painted', '{"colour": "red"}');
 SELECT projector_append('beta', 'a', 'Painted', '{"colour": "red"}');
 SELECT projector_drain();
 SELECT tenant_id, colour, events, last_item FROM by_colour ORDER BY 1, 2;
--- read again: every row knows what it has seen
+-- replayed: every row skips events it already has
 SELECT projector_reset('colours');
 SELECT projector_drain();
 SELECT tenant_id, colour, events, last_item FROM by_colour ORDER BY 1, 2;

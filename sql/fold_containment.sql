@@ -1,4 +1,4 @@
--- As whom, and with what, the code of folds and statements runs.
+-- As which role, and with which settings, the code of folds and statements runs.
 \pset format unaligned
 \pset tuples_only on
 CREATE EXTENSION projector SCHEMA public;
@@ -23,13 +23,13 @@ CREATE VIEW failed AS
     WHERE resolved_at IS NULL ORDER BY projection_name, log_seq;
 
 --
--- who, where, for whom: the same for a function, expressions, their defaults, keys, triggers and statements
+-- role, path and tenant: the same for a function, expressions, their defaults, keys, triggers and statements
 --
 SET SESSION AUTHORIZATION regress_owner;
 SET search_path = own, other, public;
 CREATE FUNCTION own.who() RETURNS text STABLE LANGUAGE sql AS
     $$SELECT concat_ws(' ', current_user, '[' || current_setting('search_path') || ']', current_setting('projector.tenant_id'))$$;
--- an expression calls what claims to be immutable
+-- an expression calls a function that is wrongly declared IMMUTABLE
 CREATE FUNCTION own.who(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN own.who(); END';
 CREATE TABLE own.t (tenant_id text, id text, who text, by_default text DEFAULT who(), by_trigger text, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 CREATE TABLE own.t2 (LIKE own.t INCLUDING ALL);
@@ -59,11 +59,11 @@ SELECT who, by_default, by_trigger FROM own.t2;
 SELECT who FROM own.t3;
 SELECT id FROM own.t4;
 TABLE failed;
--- the session is as it was
+-- the session has not changed
 SELECT current_user = session_user, current_setting('search_path'), coalesce(current_setting('projector.tenant_id', true), '');
 
 --
--- planted: what others put into the way is not picked up
+-- objects that others put into the search_path are not used
 --
 SET SESSION AUTHORIZATION regress_other;
 CREATE FUNCTION other.who() RETURNS text STABLE LANGUAGE sql AS $$SELECT 'planted'$$;
@@ -103,9 +103,9 @@ CREATE TABLE own.free4 (LIKE own.t4 INCLUDING ALL);
 SELECT try($$SELECT projector_create('x', targets => '{other.target}', fold_columns => '{"n": "1"}')$$);
 SELECT try($$SELECT projector_create('x', targets => '{free}', fold_columns => '{"who": "other.private()"}')$$);
 SELECT try($$SELECT projector_create('x', targets => '{free4}', key => 'other.private()', fold_columns => '{"n": "1"}')$$);
--- (for statements that is found out when they run)
+-- (statements are checked when they run)
 SELECT projector_create('x', statement => 'INSERT INTO other.secret SELECT tenant_id, 1 FROM batch', event_types => '{X}');
--- side effects: of a function, of a function that an expression calls (which need not be what it says it is), and of a statement
+-- side effects: of a function, of a function that an expression calls (it may be wrongly declared IMMUTABLE), and of a statement
 CREATE FUNCTION own.spy(what text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
     IF what = 'write' THEN
@@ -160,7 +160,7 @@ SELECT count(*) FROM projector.events WHERE aggregate_id = 'mine';
 SELECT projector_drop(p) FROM unnest('{x,spy,spy2,spy3,t,t2,t3,t4}'::text[]) p;
 
 --
--- rights that go: the event fails, and waits
+-- a revoked privilege: the event fails and waits
 --
 SET SESSION AUTHORIZATION regress_owner;
 SET search_path = own, public;
@@ -188,7 +188,7 @@ SELECT projector_append('acme', 'a', 'U', '{}');
 SELECT drain();
 SELECT counts();
 TABLE failed;
--- another's table of the same name is no target either
+-- another role's table of the same name cannot be a target either
 ALTER TABLE own.u4 RENAME TO u5;
 CREATE TABLE own.u4 (LIKE own.u INCLUDING ALL);
 SELECT drain();
@@ -201,7 +201,7 @@ ALTER TABLE own.u4 OWNER TO regress_owner;
 SELECT drain();
 SELECT counts();
 TABLE failed;
--- tables of a statement: asked for each time
+-- privileges on a statement's tables are checked each time
 SET SESSION AUTHORIZATION regress_other;
 GRANT INSERT ON other.secret TO regress_owner;
 SET SESSION AUTHORIZATION regress_owner;
@@ -218,7 +218,7 @@ SELECT count(*) FROM other.secret;
 SELECT code, message FROM failed;
 
 --
--- whoever alters a projection does not run its owner's code
+-- altering a projection does not run its owner's code as the caller
 --
 SET SESSION AUTHORIZATION regress_owner;
 SET search_path = own, public;
@@ -231,7 +231,7 @@ SELECT projector_alter('u2', '{"options": {"batch_size": 5}}');
 SELECT projector_alter('u3', '{"options": {"batch_size": 5}}');
 
 --
--- policies: not asked for a fold's row, which is the event's; asked for what statements write
+-- policies do not apply to a fold's own row; they apply to what statements write
 --
 ALTER TABLE own.u2 ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY mine ON own.u2 USING (tenant_id = current_setting('projector.tenant_id', true));

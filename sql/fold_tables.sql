@@ -1,12 +1,12 @@
--- What a fold's target may be like, and what happens when it changes.
+-- Which tables can be a fold's target, and what happens when a target changes.
 \pset format unaligned
 \pset tuples_only on
 CREATE EXTENSION projector SCHEMA public;
--- what the guard refuses is done nevertheless
+-- allow DDL that the guard would refuse
 SET projector.guard_ddl = off;
 CREATE SCHEMA tables;
 SET search_path = tables, public;
--- Every wait is over: failed events are tried again by the next drain.
+-- Makes all failed events due, so that the next drain tries them again.
 CREATE FUNCTION drain() RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('projector.clock_offset', extract(epoch FROM current_setting('projector.clock_offset')::interval)::int + 3600 || ' s', false);
@@ -29,7 +29,7 @@ CREATE FUNCTION give_empty(type text, n int, ids text[] DEFAULT '{a}') RETURNS v
     $$SELECT give(type, array_fill('{}'::text, ARRAY[n]), ids)$$;
 
 --
--- triggers: of rows, before and after, also those that ask for columns
+-- row triggers, before and after, including UPDATE OF column
 --
 CREATE TABLE g (tenant_id text, id text, n int NOT NULL DEFAULT 0, note text, filled text, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 CREATE TABLE fired (no serial, what text);
@@ -67,7 +67,7 @@ SELECT drain();
 SELECT give_empty('Gone', 1);
 SELECT drain();
 SELECT what FROM fired ORDER BY no;
--- a trigger that says no: the row stays, the event is applied
+-- a trigger that returns NULL: the row stays, the event counts as applied
 TRUNCATE fired;
 CREATE FUNCTION say_no() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 CREATE TRIGGER z_no BEFORE UPDATE ON g FOR EACH ROW EXECUTE FUNCTION say_no();
@@ -77,7 +77,7 @@ SELECT give('Counted', '{"{\"n\": 1}"}');
 SELECT drain();
 SELECT id, n, filled, last_event_version FROM g;
 DROP TRIGGER z_no ON g;
--- one that fails: found like any other error, also in the middle of a batch
+-- one that fails: handled like any other error, even in the middle of a batch
 CREATE FUNCTION limit_n() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF new.n > 100 THEN
@@ -99,7 +99,7 @@ TABLE failed;
 DROP TABLE fired CASCADE;
 SELECT projector_drop('g');
 DROP TABLE g CASCADE;
--- one that changes the row: the next event finds what it has made of it, however many are in a batch
+-- one that changes the row: the next event sees the changed row, with any batch size
 CREATE TABLE filled (tenant_id text, id text, n int NOT NULL, note text NOT NULL, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN new.n := coalesce(new.n, 0) * 10; new.note := concat(new.note, new.n, ' '); RETURN new; END$$;
 CREATE TRIGGER fill BEFORE INSERT OR UPDATE ON filled FOR EACH ROW EXECUTE FUNCTION fill();
@@ -132,7 +132,7 @@ SELECT drain();
 SELECT id, colour, plate, parked, last_event_version FROM cars ORDER BY 1;
 SELECT projection, id, n, code, message FROM failed;
 TABLE waiting;
--- mended one by one
+-- repaired one by one
 INSERT INTO colours VALUES ('green');
 UPDATE cars SET plate = 'A0' WHERE id = 'a';
 SELECT drain();
@@ -140,13 +140,13 @@ SELECT id, n, code FROM failed;
 SELECT projector_skip('cars', 'acme', 'e', 1, 'parked elsewhere');
 SELECT drain();
 SELECT id, colour, plate, parked, last_event_version FROM cars ORDER BY 1;
--- a value handed over: given up by one row and taken by another, in one batch
+-- a unique value moves from one row to another in one batch
 SELECT give('Car', ARRAY['{"plate": "B1"}', '{"plate": "A6"}', '{"plate": "B4"}', '{"plate": "B2"}'], '{f,d,d,b}');
 SELECT drain();
 SELECT id, plate FROM cars ORDER BY 1;
 SELECT id, n, code FROM failed;
 SELECT projector_drop('cars');
--- a row referred to: it goes, and so do they
+-- a row with a cascading reference: both are deleted
 SELECT count(*) FROM drivers;
 CREATE FUNCTION cars_fold(s cars, e projector.event) RETURNS cars IMMUTABLE LANGUAGE sql AS 'SELECT NULL::cars';
 SELECT projector_create('scrap', fold => 'cars_fold', targets => '{cars}', event_types => '{Scrapped}', options => '{"writes": ["drivers"]}');
@@ -185,7 +185,7 @@ ALTER TABLE sorts DROP gone2;
 SELECT give('S', ARRAY['{"a": 1}'], '{k}');
 SELECT drain();
 SELECT tenant_id, id, n, twice, label, no, p, list, doc, seen FROM sorts;
--- the check of a generated column, the domain's, and an id that is too long: each at its event, whatever comes after it
+-- a generated column's check, a domain's check, and an id that is too long: each fails at its own event
 SELECT give('S', ARRAY['{}', '{"n": -4}'], '{k}');
 SELECT give('S', ARRAY['{"n": 9}', '{"n": 9}', '{"n": -9}'], '{m}');
 SELECT give_empty('S', 1, '{much-too-long}');
@@ -244,7 +244,7 @@ SELECT projector_drop('large');
 SELECT projector_drop('large2');
 
 --
--- keys of other types: what is not written as the type writes it would be another id's row
+-- keys of other types: an id that the type would write differently is refused
 --
 CREATE TABLE by_uuid (tenant_id text, id uuid, n int NOT NULL DEFAULT 0, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 CREATE TABLE by_int (tenant_id text, id int, n int NOT NULL DEFAULT 0, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
@@ -274,7 +274,7 @@ SELECT id, n FROM by_int ORDER BY 1;
 SELECT count(*) FROM projector.failures WHERE projection_name = 'by_int' AND resolution = 'skipped';
 TABLE waiting;
 SELECT projector_drop(p) FROM unnest('{by_uuid,by_int,by_char,by_numeric}'::text[]) p;
--- an order of letters to which different ids are equal, where there is ICU
+-- a collation in which different ids are equal (with ICU)
 DO $$
 BEGIN
     CREATE COLLATION no_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
@@ -290,7 +290,7 @@ SELECT drain();
 SELECT tenant_id, id, n FROM by_no_case ORDER BY id, tenant_id;
 SELECT id, n, code, message FROM failed;
 SELECT projector_drop('by_no_case');
--- with a key of its own that is what is asked for: the row is called as the first event calls it
+-- with option key that is intended: the row keeps the key of the first event
 DELETE FROM by_no_case;
 SELECT projector_create('no_case_key', targets => '{by_no_case}', event_types => '{K}', key => 'payload->>''k''', fold_columns => '{"n": "s.n + 1"}');
 SELECT give('K', ARRAY(SELECT jsonb_build_object('k', k)::text FROM unnest('{Pear,apple,Apple,APPLE,pear,apple,PEAR,aPPle}'::text[]) WITH ORDINALITY u(k, i) ORDER BY i), '{z,y,x}');
@@ -299,7 +299,7 @@ SELECT id, n FROM by_no_case ORDER BY 1;
 SELECT projector_drop('no_case_key');
 
 --
--- the table changes while sessions keep compiled code
+-- the table changes while the session keeps compiled code
 --
 CREATE TABLE t (tenant_id text, a int, id text, n int NOT NULL DEFAULT 0, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 CREATE FUNCTION t_fold(s t, e projector.event) RETURNS t IMMUTABLE LANGUAGE plpgsql AS $$
@@ -339,7 +339,7 @@ SELECT on_both('ALTER TABLE %I DROP a');
 :step
 SELECT on_both('ALTER TABLE %I ALTER n TYPE numeric');
 :step
--- (that is PL/pgSQL's own: it has to be told, or called in another session)
+-- (a PL/pgSQL limitation: recreate the function, or use another session)
 DO $$BEGIN EXECUTE pg_get_functiondef('t_fold'::regproc); END$$;
 SELECT drain();
 SELECT state();
@@ -350,7 +350,7 @@ SELECT on_both('ALTER TABLE %I DROP CONSTRAINT %1$s_pkey, ADD PRIMARY KEY (id, t
 SELECT on_both('ALTER TABLE %I RENAME id TO name');
 :step
 SELECT on_both('ALTER TABLE %I RENAME name TO id');
--- what a fold cannot do without: the error says so, and nothing is lost
+-- something a fold needs is missing: the error names it, and nothing is lost
 SELECT on_both('ALTER TABLE %I DROP CONSTRAINT %1$s_pkey');
 :step
 SELECT on_both('ALTER TABLE %I ADD PRIMARY KEY (tenant_id, id)');
@@ -373,14 +373,14 @@ ALTER TABLE t2 RENAME n TO m;
 ALTER TABLE t DROP CONSTRAINT t_n_key;
 ALTER TABLE t2 RENAME m TO n;
 :step
--- the table is renamed, and another gets its name: the first is followed
+-- the table is renamed, and another gets its name: the renamed one stays the target
 ALTER TABLE t2 RENAME TO t3;
 CREATE TABLE t2 (LIKE t3) PARTITION BY LIST (tenant_id);
 ALTER TABLE t2 ADD PRIMARY KEY (tenant_id, id);
 CREATE TABLE t2_all PARTITION OF t2 DEFAULT;
 :step
 SELECT n, last_event_version FROM t3;
--- and what is chosen in its place is checked
+-- a new target is checked
 SELECT projector_alter('t2', '{"targets": ["t2"]}');
 DROP TABLE t2;
 CREATE VIEW t2 AS TABLE t3;
@@ -390,7 +390,7 @@ CREATE TABLE t2 (extra int, LIKE t3 INCLUDING ALL);
 SELECT projector_alter('t2', '{"targets": ["t2"]}');
 :step
 DROP TABLE t3;
--- a row deleted by hand begins anew, one changed by hand goes on from there
+-- a row deleted by hand starts again, one changed by hand is changed further
 DELETE FROM t;
 UPDATE t2 SET n = 100;
 :step
@@ -404,7 +404,7 @@ ALTER FUNCTION t_fold RENAME TO t_fold_renamed;
 :step
 ALTER FUNCTION t_fold_renamed RENAME TO t_fold;
 :step
--- gone, with on_error skip: it stops, and no event is passed over
+-- dropped, with on_error skip: the projection stops, and no event is skipped
 SELECT projector_alter('t', '{"options": {"on_error": "skip", "max_attempts": 1}}');
 DROP FUNCTION t_fold;
 SELECT give_empty('T', 3, '{a,b}');
@@ -424,7 +424,7 @@ SELECT projector_drop('t');
 SELECT projector_drop('t2');
 
 --
--- policies are not asked, rules are not followed, children are not looked at
+-- policies, rules and child tables are ignored
 --
 CREATE TABLE odd (tenant_id text, id text, n int NOT NULL DEFAULT 0, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 CREATE TABLE odd_child (PRIMARY KEY (tenant_id, id)) INHERITS (odd);

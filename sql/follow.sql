@@ -1,12 +1,12 @@
 --
--- Mode "follow": an append leaves nothing behind but the event; a drain reads the
--- log.  Only what has failed, and what waits for it, has items.
+-- Mode "follow": an append writes nothing but the event; a drain reads the log.
+-- Only failed events, and those that wait for them, have items.
 --
 CREATE EXTENSION projector;
 \set SHOW_CONTEXT never
 
--- Notes in which order it saw an aggregate's events, and which of them were said
--- to be replayed; fails on payload "bad" until test.fixed is "yes".
+-- Records the order of an aggregate's events, and for which of them
+-- projector_is_replay() was true; fails on payload "bad" until test.fixed is "yes".
 CREATE TABLE steps (tenant_id text, item_id text, path text NOT NULL, again text NOT NULL DEFAULT '', PRIMARY KEY (tenant_id, item_id));
 CREATE FUNCTION note_step(e projector.event) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -27,7 +27,7 @@ CREATE VIEW differences AS
     UNION ALL SELECT 'unexpected', * FROM (TABLE model EXCEPT ALL TABLE oracle) x;
 CREATE VIEW work AS
     SELECT tenant_id, aggregate_id, sequence_number AS seq, status, attempt_count AS attempts FROM projector.outbox ORDER BY 1, 2, 3;
--- Of how many of its events a tenant's cursor says that they are done with.
+-- How many of a tenant's events its cursor has passed.
 CREATE VIEW cursor AS
     SELECT c.tenant_id, c.state, c.mode,
            (SELECT count(*) FROM projector.events e WHERE e.tenant_id = c.tenant_id AND e.log_seq <= c.last_log_seq) AS passed,
@@ -54,7 +54,7 @@ SELECT * FROM cursor;
 SELECT projector_drain();
 -- what was in the log before is replayed, what came later is not
 SELECT tenant_id, item_id, path, again FROM steps ORDER BY 1, 2;
--- a part: by number, by tenant; a tenant nobody has seen before
+-- a part: by number, by tenant; a new tenant
 SELECT append('acme', 'a'), append('acme', 'b'), append('acme', 'a'), append('beta', 'a'), append('corp', 'new');
 SELECT projector_drain(max_events => 1), projector_drain(max_events => 1);
 SELECT * FROM cursor;
@@ -72,7 +72,7 @@ SELECT count(*) FROM projector.apply_outbox;
 SELECT projector_drain();
 SELECT * FROM differences;
 SELECT * FROM cursor;
--- one's own events are not read before they are committed
+-- a transaction's own events are not read before they are committed
 BEGIN;
 SELECT append('acme', 'mine'), append('acme', 'a');
 SELECT projector_drain();
@@ -100,14 +100,14 @@ SELECT * FROM model WHERE item_id IN ('x', 'y') ORDER BY 1, 2;
 SELECT * FROM work;
 SELECT * FROM cursor;
 SELECT last_sequence_number, error_count, last_error FROM projector.offsets WHERE aggregate_id = 'x' AND tenant_id = 'acme';
--- later ones too, once a drain has met them
+-- later ones are held too, once a drain has read them
 SELECT append('acme', 'x'), append('acme', 'y'), append('acme', 'x');
 SELECT * FROM work;
 SELECT projector_drain();
 SELECT * FROM work;
 SELECT projector_retry('steps', 'acme', 'x', 3), projector_retry('steps', 'acme', 'x', 2), projector_retry('steps', 'acme', 'y', 1);
 SELECT * FROM work;
--- requeue: the aggregate goes on, in order, with what came meanwhile
+-- requeue: the aggregate continues, in order, including new events
 SELECT append('acme', 'x');
 SELECT projector_requeue('steps', 'acme', 'x', 2), projector_requeue('steps', 'acme', 'x', 3);
 SET test.fixed = 'yes';
@@ -117,9 +117,9 @@ SELECT * FROM model WHERE item_id IN ('x', 'y') ORDER BY 1, 2;
 SELECT * FROM differences;
 SELECT * FROM work;
 SELECT resolution, count(*) FROM projector.failures GROUP BY 1;
--- none of these was replayed: they are applied for the first time, only late
+-- none of these was replayed: they are applied late, but for the first time
 SELECT tenant_id, item_id, path, again FROM steps WHERE item_id = 'x' ORDER BY 1;
--- by itself, when it is due; skipped; dead and requeued with others
+-- retried when it is due; skipped; dead and requeued with others
 SELECT append('acme', 'x', '"bad"'), append('acme', 'x'), append('acme', 'y', '"bad"'), append('acme', 'y'), append('acme', 'z', '"bad"'), append('acme', 'z');
 SELECT projector_drain();
 SELECT projector_skip('steps', 'acme', 'z', 1, 'test data');
@@ -158,7 +158,7 @@ BEGIN
     PERFORM projector_set_mode('steps', mode);
     PERFORM append_some(mode || '-' || step);
 END $$;
--- each change comes upon events that no drain has seen yet …
+-- each change of mode finds events that no drain has read yet …
 SELECT next_mode('async', 1);
 SELECT projector_drain();
 SELECT next_mode('follow', 2);
@@ -177,11 +177,11 @@ SELECT next_mode('off', 9);
 SELECT next_mode('async', 10);
 SELECT next_mode('follow', 11);
 SELECT projector_drain();
--- … and all is there, but for what is held
+-- … and all are applied, except those that are held
 SELECT what, tenant_id, aggregate_id FROM differences ORDER BY 2, 3, 1;
 SELECT tenant_id, aggregate_id, status, count(*) FROM work GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
 SELECT * FROM model WHERE item_id = 'held' ORDER BY 1;
--- the failed ones go on, one after the other, in whatever mode
+-- the failed ones are applied, one after the other, in every mode
 SET test.fixed = 'yes';
 SELECT projector_requeue('steps', t, 'held', 2) FROM unnest('{acme,beta}'::text[]) t;
 SELECT projector_drain();
@@ -226,7 +226,7 @@ SELECT * FROM cursor WHERE tenant_id IN ('acme', 'beta', 'delta', 'gamma');
 SELECT tenant_id, item_id, again FROM steps WHERE again <> '' ORDER BY 1, 2;
 
 --
--- What is replayed: all there is when a projection is new, or reset
+-- What is replayed: the whole log, when a projection is new or was reset
 --
 SELECT projector_drop('steps');
 TRUNCATE steps;
@@ -235,7 +235,7 @@ SELECT projector_drain() > 0 AS read, (SELECT count(*) FROM steps WHERE path <> 
 SELECT append('acme', 'a'), append('zeta', 'first');
 SELECT projector_drain();
 SELECT tenant_id, item_id FROM steps WHERE path <> again ORDER BY 1, 2;
--- what fails in a replay is replayed when it is mended, with what waited for it
+-- an event that fails in a replay is replayed after its repair, with the held ones
 SELECT tenant_id, aggregate_id, status, count(*) FROM work GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
 SELECT append('acme', 'c');
 SET test.fixed = 'yes';
@@ -244,7 +244,7 @@ SELECT projector_drain() > 0 AS mended;
 RESET projector.clock_offset;
 RESET test.fixed;
 SELECT tenant_id, item_id, path, again FROM steps WHERE path <> again ORDER BY 1, 2;
--- one tenant reset: the others stay as they are
+-- one tenant is reset: the others do not change
 DELETE FROM steps WHERE tenant_id = 'acme';
 SELECT projector_reset('steps', 'acme', force => true) > 0 AS reset;
 SELECT append('beta', 'first');
@@ -252,7 +252,7 @@ SET test.fixed = 'yes';
 SELECT projector_drain() > 0 AS replayed;
 RESET test.fixed;
 SELECT tenant_id, item_id, path, again FROM steps WHERE path <> again ORDER BY 1, 2;
--- off and on again: what came meanwhile is new, of new tenants too
+-- off and on again: events appended in between are new, not replayed
 SELECT projector_set_mode('steps', 'off');
 SELECT append('acme', 'off'), append('eta', 'off');
 SELECT projector_drain();
@@ -281,7 +281,7 @@ SELECT projector_drain();
 RESET test.fixed;
 SELECT * FROM model ORDER BY 1;
 SELECT * FROM differences;
--- a tenant of other events only is passed, and not looked at again
+-- a tenant with other events only: the cursor passes them, and they are not read again
 SELECT append('other', 'x') FROM generate_series(1, 3);
 SELECT projector_drain();
 SELECT * FROM cursor WHERE tenant_id = 'other';

@@ -1,5 +1,5 @@
 -- Trigger functions of the extension refuse every table but their own, and
--- every other way to be called (1.4).
+-- every other kind of call.
 SET client_min_messages = warning;
 CREATE EXTENSION projector;
 CREATE TABLE other (a int, b text);

@@ -1,5 +1,5 @@
--- What would break a live projection is refused with its name; what does not is
--- done, and who means it switches the guard off.
+-- DDL that would break a live projection is refused, and the error names it.
+-- Other DDL is allowed.  projector.guard_ddl = off switches the guard off.
 \pset format unaligned
 \pset tuples_only on
 \set SHOW_CONTEXT never
@@ -29,7 +29,7 @@ SELECT try('ALTER TABLE shop.notes DROP tenant_id');
 SELECT try('ALTER TABLE shop.notes RENAME tenant_id TO t');
 SELECT try('ALTER TABLE shop.sums DROP spare');
 SELECT try('ALTER TABLE shop.notes DROP spare');
--- altered into what no target can be
+-- altered so that it could not be a target
 SELECT try('ALTER TABLE shop.stock SET UNLOGGED');
 SELECT try('ALTER TABLE shop.notes SET UNLOGGED');
 SELECT try('ALTER TABLE shop.stock DROP CONSTRAINT stock_pkey');
@@ -67,7 +67,7 @@ CREATE FUNCTION shop.note(e projector.event) RETURNS void LANGUAGE sql AS 'INSER
 SELECT projector_drain();
 SELECT count(*) FROM shop.notes;
 SELECT count(*) FROM projector.failures;
--- nor is one that is missing held against a command that alters the table: a migration drops it, alters, creates it
+-- while it is missing, the table can be altered: a migration drops it, alters the table, creates it again
 CREATE FUNCTION shop.g(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 + 1';
 CREATE TABLE shop.gauge (tenant_id text, id text, n int NOT NULL DEFAULT 0, m int, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 CREATE TABLE shop.gsums (tenant_id text, total int, spare int);
@@ -95,14 +95,14 @@ SELECT try('ALTER TABLE shop.gsums ADD tenant_id text');
 SELECT try('ALTER TABLE shop.gsums ADD total int');
 SELECT try('ALTER TABLE shop.gauge DROP last_event_id');
 SELECT try('ALTER TABLE shop.gsums RENAME total TO sum');
--- a type takes a column along, with the function missing
+-- dropping a type drops a column, with the function missing
 SELECT try('DROP FUNCTION shop.g; ALTER TABLE shop.pile RENAME TO pile2; ALTER TABLE shop.pile2 RENAME TO pile; CREATE TYPE shop.other AS ENUM (); ALTER TABLE shop.gauge ADD other shop.other; DROP TYPE shop.other CASCADE');
 SELECT projector_drop('gauge'), projector_drop('gsums');
 DROP TABLE shop.gauge, shop.gsums;
--- what a projection does no longer write, or was dropped with, is free
+-- a table is free when it is no longer a target, or its projection is dropped
 SELECT projector_drop('notes');
 SELECT try('DROP TABLE shop.notes');
--- what has been restored elsewhere is dormant
+-- a restored copy is dormant, and not guarded
 UPDATE projector.projections SET home = 'elsewhere' WHERE name = 'sums';
 SELECT try('DROP TABLE shop.sums');
 SELECT projector_drop('sums');
@@ -124,11 +124,11 @@ RESET projector.guard_ddl;
 RESET ROLE;
 SELECT DISTINCT projection_name, why FROM projector.status_by_tenant;
 SELECT projector_drop('stock');
--- its functions are of no other use
+-- its functions cannot be called directly
 SELECT projector.guard_drop();
 SELECT projector.guard_start();
 
--- the extension and the schema go, with projections alive
+-- the extension and the schema can be dropped while projections exist
 DROP FUNCTION shop.note;
 CREATE TABLE shop.stock (tenant_id text, id text, n int NOT NULL DEFAULT 0, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 SELECT projector_create('stock', fold_columns => '{"n": "s.n + 1"}', targets => '{shop.stock}');

@@ -1,13 +1,13 @@
 --
 -- Projections applied in the appending transaction: modes inline, strict and
--- off; failures, and what queues behind them.
+-- off; failures, and the events that wait for them.
 --
 CREATE EXTENSION projector;
--- what the guard refuses is done nevertheless
+-- allow DDL that the guard would refuse
 SET projector.guard_ddl = off;
 \set SHOW_CONTEXT never
 
--- The read model: how much of what is on hand, and each step in order.  An
+-- The read model: the quantity of each item, and each change in order.  An
 -- event with "fail" in its payload fails with that SQLSTATE.
 CREATE TABLE stock (tenant_id text, item_id text, on_hand bigint NOT NULL,
                     steps text NOT NULL, PRIMARY KEY (tenant_id, item_id));
@@ -64,7 +64,7 @@ SELECT count(*) FROM projector.apply_outbox;
 -- inline writes no row that two aggregates share
 SELECT count(*) FROM projector.projection_cursors;
 
--- an event that is refused leaves the read model alone
+-- an event that is refused does not change the read model
 \set VERBOSITY terse
 INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload)
     VALUES ('acme', 'item-1', 5, 'Received', '{"qty": 1}'), ('acme', 'item-1', 7, 'Received', '{"qty": 1}');
@@ -93,14 +93,14 @@ SELECT f.projection_name, f.tenant_id, f.aggregate_id, f.sequence_number, f.even
        f.resolved_at, f.resolution
 FROM projector.failures f JOIN projector.events e USING (tenant_id, aggregate_id, sequence_number)
 ORDER BY f.sequence_number;
--- the context leads to the line and the event, and goes no further
+-- the context names the line and the event, and nothing of ours
 SELECT line FROM projector.projection_failures, string_to_table(error_context, E'\n') WITH ORDINALITY c (line, n)
 ORDER BY n;
 SELECT last_sequence_number, error_count, last_error FROM projector.offsets WHERE aggregate_id = 'bad-1';
 -- next_attempt_at is retry_base ahead
 SELECT next_attempt_at - updated_at BETWEEN '59 min' AND '61 min' AS backs_off
 FROM projector.apply_outbox WHERE status = 'failed';
--- other aggregates and tenants go on
+-- other aggregates and tenants continue
 SELECT projector_append('acme', 'good', 'Received', '{"qty": 1}');
 SELECT projector_append('other', 'bad-1', 'Received', '{"qty": 1}');
 SELECT * FROM stock WHERE item_id IN ('good', 'bad-1') ORDER BY 1, 2;
@@ -120,7 +120,7 @@ SELECT tenant_id, aggregate_id, last_sequence_number FROM projector.offsets WHER
 SELECT projector_drain('stock');
 SELECT * FROM work WHERE aggregate_id LIKE 'mid-%' ORDER BY aggregate_id, seq;
 
--- fixed and due, a drain brings everything in order
+-- when it is fixed and due, a drain applies everything in order
 SET test.fixed = 'yes';
 SET projector.clock_offset = '2 h';
 SELECT projector_drain('stock');
@@ -131,19 +131,19 @@ SELECT aggregate_id, last_sequence_number, error_count, last_error FROM projecto
 WHERE tenant_id = 'acme' AND (aggregate_id LIKE 'mid-%' OR aggregate_id LIKE 'bad-%') ORDER BY 1;
 RESET projector.clock_offset;
 RESET test.fixed;
--- and from then on inline goes on as before
+-- after that, events are applied inline again
 SELECT projector_append('acme', 'mid-2', 'Received', '{"qty": 6}');
 SELECT steps FROM stock WHERE (tenant_id, item_id) = ('acme', 'mid-2');
 
--- a failure inside a transaction block does not abort it; rolled back with it
--- go event, item and failure
+-- a failure inside a transaction block does not abort it; a rollback removes
+-- event, item and failure
 BEGIN;
 SELECT projector_append('acme', 'bad-2', 'Received', '{"qty": 1, "fail": "P0001"}');
 SELECT status FROM work WHERE aggregate_id = 'bad-2';
 ROLLBACK;
 SELECT (SELECT count(*) FROM projector.apply_outbox), (SELECT count(*) FROM projector.projection_failures WHERE aggregate_id = 'bad-2');
 
--- a handler's own errors are the event's, whatever their SQLSTATE; real cancels are in isolation/handler_cancel
+-- a handler's own error counts for the event with any SQLSTATE; isolation/handler_cancel has real cancels
 BEGIN;
 SELECT projector_append('acme', 'cancelled', 'Received', jsonb_build_object('qty', 1, 'fail', code))
 FROM unnest('{57014,57P01,57P02,57P03}'::text[]) code;
@@ -153,7 +153,7 @@ ROLLBACK;
 SELECT count(*) FROM projector.apply_outbox;
 
 --
--- event_types: others are neither queued nor counted; holes are legal
+-- event_types: others are neither queued nor counted; gaps are allowed
 --
 CREATE TABLE shipped (tenant_id text, item_id text, n bigint NOT NULL, PRIMARY KEY (tenant_id, item_id));
 CREATE FUNCTION count_shipped(e projector.event) RETURNS void LANGUAGE sql AS $$
@@ -167,7 +167,7 @@ INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_ty
     FROM generate_series(1, 9) n;
 SELECT projector_append('acme', 'holes', 'Shipped', '{"qty": 1}');
 SELECT projector_append('acme', 'none', 'Received', '{"qty": 1}');
--- a type is compared as it is
+-- types are compared byte by byte
 SELECT projector_append('acme', 'none', 'shipped', '{"qty": 1}');
 SELECT * FROM shipped ORDER BY 1, 2;
 SELECT aggregate_id, last_sequence_number FROM projector.offsets WHERE projection_name = 'shipped' ORDER BY 1;
@@ -199,7 +199,7 @@ SELECT projector_append('acme', 'strict-3', 'Received', '{"qty": 2}');
 \set VERBOSITY sqlstate
 SELECT projector_append('acme', 'strict-3', 'Received', '{"qty": 2}');
 \set VERBOSITY default
--- other aggregates are not concerned
+-- other aggregates are not affected
 SELECT projector_append('acme', 'strict-4', 'Received', '{"qty": 2}');
 
 -- paused: refused
@@ -248,14 +248,14 @@ SELECT projector_pause('stock');
 SELECT projector_append('other', 'paused', 'Received', '{"qty": 2}');
 SELECT name, tenant_id, aggregate_id, seq, status, attempts, later FROM work ORDER BY 2, 3, 4;
 SELECT * FROM stock WHERE item_id IN ('rr', 'ser', 'paused') ORDER BY 1, 2;
--- a drain passes over what is paused
+-- a drain skips what is paused
 SELECT projector_drain('stock');
--- the tenant's pause outlives the other's end
+-- the tenant's own pause remains
 SELECT projector_resume('stock');
 SELECT projector_drain('stock');
 SELECT name, tenant_id, aggregate_id, seq, status FROM work ORDER BY 2, 3, 4;
 SELECT projector_resume('stock', 'acme');
--- the next append takes along what waits, if it is not much
+-- the next append applies the backlog first, if it is short
 SELECT projector_append('acme', 'paused', 'Received', '{"qty": 2}');
 SELECT name, tenant_id, aggregate_id, seq, status FROM work ORDER BY 2, 3, 4;
 SELECT projector_drain('stock');
@@ -279,7 +279,7 @@ SELECT * FROM stock WHERE item_id LIKE 'off-%' ORDER BY 1, 2;
 SELECT projector_drain('stock');
 SELECT * FROM stock WHERE item_id LIKE 'off-%' ORDER BY 1, 2;
 SELECT projector_drain('stock');
--- off for one tenant alone, and on for one alone
+-- off for one tenant only, and on for one only
 SELECT projector_set_mode('stock', 'off', 'acme');
 SELECT projector_append('acme', 'off-4', 'Received', '{"qty": 1}');
 SELECT projector_append('other', 'off-4', 'Received', '{"qty": 1}');
@@ -297,7 +297,7 @@ CREATE VIEW oracle AS
 (TABLE stock EXCEPT ALL TABLE oracle) UNION ALL (TABLE oracle EXCEPT ALL TABLE stock);
 
 --
--- A projection created over a log that is there already
+-- A projection created over an existing log
 --
 SELECT projector_drop('stock');
 TRUNCATE stock;
@@ -306,19 +306,19 @@ SELECT projector_append_batch('acme', 'long', (SELECT jsonb_agg('{"event_type": 
 SELECT projector_append_batch('acme', 'short', (SELECT jsonb_agg('{"event_type": "Received", "payload": {"qty": 1}}'::jsonb)
     FROM generate_series(1, 30)));
 SELECT projector_create('stock', handler => 'stock_apply', targets => '{stock}', mode => 'inline');
--- an append takes a short backlog along; a long one it leaves to a drain
+-- an append applies a short backlog, and leaves a long one to a drain
 SELECT projector_append('acme', 'short', 'Received', '{"qty": 1}');
 SELECT projector_append('acme', 'long', 'Received', '{"qty": 1}');
 SELECT item_id, on_hand FROM stock ORDER BY 1;
 SELECT aggregate_id, last_sequence_number FROM projector.offsets ORDER BY 1;
 SELECT name, aggregate_id, seq, status FROM work ORDER BY seq;
--- strict cannot leave it
+-- a strict append cannot leave it
 SELECT projector_set_mode('stock', 'strict');
 \set VERBOSITY sqlstate
 SELECT projector_append('acme', 'long', 'Received', '{"qty": 1}');
 \set VERBOSITY default
 SELECT projector_set_mode('stock', 'inline');
--- the rest of the log comes by a drain
+-- a drain applies the rest of the log
 SET test.fixed = 'yes';
 SELECT projector_drain('stock') = (SELECT count(*) FROM projector.events) - 31 AS the_rest;
 RESET test.fixed;
@@ -363,8 +363,8 @@ SELECT projector_append('acme', 'brief', 'Received', '{"qty": 1}');
 SELECT steps FROM stock WHERE item_id = 'brief';
 
 --
--- Handler and target changed from under the projection: it stops and says what
--- is the matter, no attempt is counted, and it goes on once that is repaired
+-- Handler or target is changed: the projection stops and says why, no attempt
+-- is counted, and it continues after the repair
 --
 SELECT projector_create('brief', handler => 'brief_apply', targets => '{brief}', mode => 'inline',
                         event_types => '{Brief}');
@@ -382,7 +382,7 @@ CREATE FUNCTION brief_apply(projector.event) RETURNS void LANGUAGE sql AS
     $$ INSERT INTO brief VALUES (($1).tenant_id, ($1).aggregate_id) $$;
 SELECT projector_retry('brief', 'acme', 'u-1', 1);
 SELECT * FROM last_failure;
--- replaced: the new one is used from then on
+-- replaced: the new one is used from now on
 CREATE OR REPLACE FUNCTION brief_apply(projector.event) RETURNS void LANGUAGE plpgsql AS
     $$ BEGIN INSERT INTO brief VALUES (($1).tenant_id, ($1).aggregate_id || ' again'); END $$;
 SELECT projector_append('acme', 'u-1', 'Brief', '{"qty": 1}');
@@ -427,12 +427,12 @@ ALTER TABLE away RENAME TO brief;
 DROP TABLE brief;
 SELECT projector_append('acme', 'u-9', 'Brief', '{"qty": 1}');
 TABLE problem;
--- another table of that name is another one, until the projection is told
+-- another table of that name is not the target, until the projection is altered
 CREATE TABLE brief (tenant_id text, item_id text);
 TABLE problem;
 SELECT projector_alter('brief', '{"targets": ["brief"]}');
 TABLE problem;
--- all that waits is applied
+-- all waiting events are applied
 SET projector.clock_offset = '1 min';
 SELECT projector_drain('brief');
 RESET projector.clock_offset;

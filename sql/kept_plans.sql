@@ -1,4 +1,4 @@
--- What a session keeps of a projection goes when the projection is dropped.
+-- A session frees what it cached for a projection when the projection is dropped.
 \pset format unaligned
 \pset tuples_only on
 CREATE EXTENSION projector;
@@ -11,7 +11,7 @@ CREATE FUNCTION stamp(e projector.event) RETURNS void LANGUAGE sql AS
 CREATE VIEW kept_in_session AS
     SELECT count(*) FROM pg_backend_memory_contexts WHERE name IN ('SPI Plan', 'projector fold', 'projector problem')
     AND (ident IS NULL OR ident NOT LIKE '%kept_in_session%');
--- Three kinds, made, used and dropped.
+-- Three kinds, created, used and dropped.
 CREATE PROCEDURE come_and_go(times int) LANGUAGE plpgsql AS $$
 BEGIN
     FOR i IN 1 .. times LOOP

@@ -4,12 +4,12 @@
 CREATE EXTENSION projector SCHEMA public;
 CREATE SCHEMA kinds;
 SET search_path = kinds, public;
--- a long wait, so that nothing is retried by itself
+-- a long back-off, so that nothing is retried automatically
 CREATE FUNCTION options(size int) RETURNS jsonb LANGUAGE sql AS
     $$SELECT jsonb_build_object('batch_size', size, 'retry_base', '10 h', 'retry_max', '10 h')$$;
 CREATE TABLE made (name text PRIMARY KEY, kind text, size int, mode text);
 
--- One table and one projection of a kind, that keeps stock: it fails by an error in its code (a quantity that is no number),
+-- One table and one projection of each kind, for stock. It fails by an error in its code (a quantity that is not a number),
 -- by NOT NULL (a name that is null) and by CHECK (negative stock).
 CREATE PROCEDURE make(kind text, size int, mode text) LANGUAGE plpgsql AS $make$
 DECLARE
@@ -117,7 +117,7 @@ SELECT setseed(0.25);
 SELECT append_history(600);
 
 --
--- What must come out, computed from the log: an aggregate's events up to the first that fails.
+-- The expected result, computed from the log: an aggregate's events up to the first that fails.
 --
 CREATE VIEW history AS
     SELECT tenant_id::text, aggregate_id::text AS item_id, sequence_number, log_seq, event_id, event_type::text, payload,
@@ -155,7 +155,7 @@ CREATE TABLE expected_outbox AS
     SELECT kind, h.tenant_id, h.item_id, h.sequence_number, CASE WHEN h.sequence_number = f.sequence_number THEN 'failed' ELSE 'held' END AS status,
         CASE WHEN h.sequence_number = f.sequence_number THEN 1 ELSE 0 END AS attempts
     FROM history h JOIN expected_failures f USING (tenant_id, item_id) WHERE h.sequence_number >= f.sequence_number;
--- the history is worth it: every error occurs, and most events are applied
+-- the history is useful: every error occurs, and most events are applied
 SELECT bool_and(n > 0) FROM (SELECT count(*) FILTER (WHERE error_code = c) AS n
     FROM expected_failures, unnest(codes_of('fold')) c WHERE kind = 'plpgsql' GROUP BY c) x;
 SELECT sum(events) BETWEEN 150 AND 580 FROM expected_stock;
@@ -184,7 +184,7 @@ SELECT projector_drain() > 0;
 SELECT kind, size, mode, 'model', model, 'failures', failures, 'outbox', outbox FROM report ORDER BY 1, 2, 3;
 
 --
--- Mending: what has failed by CHECK is retried or requeued without the constraint, all else is skipped.
+-- Repair: events that failed by CHECK are retried or requeued without the constraint, all others are skipped.
 --
 DO $$
 DECLARE
@@ -234,11 +234,11 @@ INSERT INTO expected_stock
 INSERT INTO expected_totals SELECT tenant_id, event_type, count(*), sum(coalesce((payload->>'qty')::numeric, 0)) FROM mended GROUP BY 1, 2;
 INSERT INTO expected_names SELECT tenant_id, item_id, payload->>'name' FROM mended WHERE event_type = 'Renamed';
 SELECT kind, size, mode, 'model', model, 'failures', failures, 'outbox', outbox FROM report ORDER BY 1, 2, 3;
--- read again, over the rows as they are: folds leave alone what they have seen, and skipped events stay skipped
+-- replayed over the existing rows: folds skip events they already have, and skipped events stay skipped
 SELECT count(projector_reset(name)) FROM made WHERE kind IN ('plpgsql', 'sql', 'columns');
 SELECT projector_drain() > 0;
 SELECT kind, sum(model) AS model, sum(failures) AS failures, sum(outbox) AS outbox FROM report GROUP BY 1 ORDER BY 1;
--- and from the beginning
+-- rebuilt from the beginning
 DO $$
 DECLARE
     t text;
@@ -256,8 +256,8 @@ SELECT kind, sum(model) AS model, sum(failures) AS failures, sum(outbox) AS outb
 SELECT count(projector_drop(name)) FROM made;
 
 --
--- Several aggregates in one row, in the order of the log.  Some events are not for it (no shade), for some there is no key
--- (a shade that is no number), some fail.
+-- Several aggregates in one row, in the order of the log.  Some events are not for it (no shade), some have no valid key
+-- (a shade that is not a number), some fail.
 --
 SELECT setseed(0.5);
 DO $$
@@ -331,7 +331,7 @@ CREATE VIEW shades_report AS
         (SELECT count(*) FROM projector.projection_cursors JOIN projector.projections p USING (projection_id) WHERE p.name = made.name AND state = 'stopped') AS stopped
     FROM made;
 SELECT * FROM shades_report ORDER BY 1, 2, 3;
--- the stopped ones, on and on
+-- skip the failing event of each stopped one, until none is stopped
 DO $$
 DECLARE
     f record;
@@ -347,7 +347,7 @@ BEGIN
 END $$;
 SELECT kind, size, differences('TABLE ' || name, 'TABLE expected_shades') FROM made WHERE mode = 'stop' ORDER BY 1, 2;
 SELECT count(*) FROM projector.outbox;
--- read again, with every event skipped that was
+-- replayed: skipped events stay skipped
 SELECT count(projector_reset(name)) FROM made;
 SELECT projector_drain() > 0;
 SELECT sum(differences('TABLE ' || name, 'TABLE expected_shades')) FROM made;

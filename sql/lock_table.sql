@@ -1,4 +1,4 @@
--- The lock table is small: what concerns many tenants takes few locks (3.6).
+-- The lock table is small: calls for many tenants take few locks.
 SET client_min_messages = warning;
 CREATE EXTENSION projector;
 CREATE FUNCTION nothing(e projector.event) RETURNS void LANGUAGE sql AS '';
@@ -12,11 +12,11 @@ COMMIT;
 SELECT status, count(*) FROM projector.apply_outbox GROUP BY 1;
 DELETE FROM projector.apply_outbox;
 
--- Inline, 64 pairs in one transaction: those count whose locks are held.
+-- Inline, at most 64 pairs in one transaction.  Only pairs whose locks are held count.
 CREATE TABLE applied (tenant_id text, id text, n int DEFAULT 0, last_event_id uuid, last_event_version bigint,
     PRIMARY KEY (tenant_id, id));
 SELECT projector_create('strict', fold_columns => '{"n": "s.n+1"}', targets => '{applied}', mode => 'strict');
--- rolled back with their subtransactions
+-- pairs of rolled back subtransactions do not count
 DO $$
 BEGIN
     FOR i IN 1 .. 100 LOOP
@@ -44,7 +44,7 @@ BEGIN
     END LOOP;
 END $$;
 SELECT tenant_id, n FROM applied ORDER BY 1;
--- 64 can be had, and not one more; the first ones still can
+-- 64 pairs are applied inline and no more; events of the first ones still are
 DO $$
 BEGIN
     FOR i IN 1 .. 64 LOOP

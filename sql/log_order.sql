@@ -1,11 +1,11 @@
 --
--- Ordering "log": a tenant's events are applied in the order of the log,
--- whichever aggregates they are of.  What fails stops its tenant, and no other.
+-- Ordering "log": a tenant's events are applied in the order of the log, across
+-- aggregates.  A failed event stops its tenant, and no other.
 --
 CREATE EXTENSION projector;
 \set SHOW_CONTEXT never
 
--- Every handler notes what it saw, in the order in which it saw it.  An event
+-- Every handler records its events in the order of its calls.  An event
 -- with "fail" in its payload fails until test.fixed is "yes".
 CREATE TABLE seen (n bigint GENERATED ALWAYS AS IDENTITY, name text, tenant_id text, step text, replay boolean);
 CREATE FUNCTION new_handler(name text) RETURNS text LANGUAGE plpgsql AS $$
@@ -21,7 +21,7 @@ BEGIN
         END $h$ $f$, 'note_' || name, name);
     RETURN 'note_' || name;
 END $$;
--- The oracle: the log, less what was passed over.
+-- The oracle: the log without skipped events.
 CREATE TABLE passed_over (name text, tenant_id text, step text);
 CREATE VIEW wanted AS
     SELECT p.name, e.tenant_id, e.log_seq, e.aggregate_id || e.sequence_number AS step
@@ -34,7 +34,7 @@ CREATE VIEW model AS
 CREATE VIEW differences AS
     SELECT 'missing' AS what, * FROM (TABLE oracle EXCEPT ALL TABLE model) x
     UNION ALL SELECT 'unexpected', * FROM (TABLE model EXCEPT ALL TABLE oracle) x;
--- Of how many of its events a tenant's cursor says that they are done with.
+-- How many of a tenant's events its cursor has passed.
 CREATE VIEW cursor AS
     SELECT p.name, c.tenant_id, c.state,
            (SELECT count(*) FROM projector.events e WHERE e.tenant_id = c.tenant_id AND e.log_seq <= c.last_log_seq) AS passed,
@@ -45,7 +45,7 @@ CREATE VIEW work AS
     FROM projector.outbox ORDER BY 1, 2, log_seq;
 
 --
--- The same order, whatever the mode and the size of batches
+-- The same order in every mode and with every batch size
 --
 CREATE FUNCTION append_many(seed int) RETURNS bigint LANGUAGE sql AS $$
     WITH e AS (
@@ -73,7 +73,7 @@ SELECT append_many(3);
 SELECT projection_name, count(*) = (SELECT count(*) FROM projector.events e WHERE e.log_seq > min(o.log_seq) - 1
     AND (o.projection_name <> 'async_typed' OR e.event_type <> 'F')) AS all_queued
 FROM projector.outbox o GROUP BY 1 ORDER BY 1;
--- in small portions: the order stays, and rows go as the cursor passes
+-- in small batches: the same order, and items are deleted as the cursor passes them
 SELECT projector_drain(name, tenant_id => 'acme', max_events => 5) FROM projector.projections ORDER BY 1;
 SELECT (SELECT min(log_seq) FROM projector.apply_outbox o WHERE (o.projection_id, o.tenant_id) = (c.projection_id, c.tenant_id))
        > c.last_log_seq AS rows_are_behind_it, count(*)
@@ -83,10 +83,10 @@ SELECT * FROM differences;
 SELECT count(*) AS waiting FROM projector.apply_outbox;
 SELECT state, passed = events AS at_the_end, count(*) FROM cursor GROUP BY 1, 2;
 SELECT name, count(DISTINCT tenant_id) AS tenants, count(*) AS events FROM seen GROUP BY 1 ORDER BY 1;
--- the log is not in the order of aggregates, or this would show nothing
+-- the log interleaves aggregates, otherwise this would show nothing
 SELECT count(*) > 100 AS interleaved FROM (SELECT aggregate_id <> lag(aggregate_id) OVER (PARTITION BY tenant_id ORDER BY log_seq) AS other
     FROM projector.events) x WHERE other;
--- nothing left, and offsets are where they belong
+-- nothing is left, and the offsets are right
 SELECT projector_drain();
 SELECT count(*) AS wrong_offsets FROM (
     SELECT p.name, e.tenant_id, e.aggregate_id, max(e.sequence_number) FROM projector.projections p
@@ -116,7 +116,7 @@ SELECT projector_drain();
 SELECT * FROM model ORDER BY 1, 2;
 SELECT * FROM work;
 SELECT * FROM cursor ORDER BY 1, 2;
--- the others go on; a drain does not try it before its time
+-- other tenants continue; a drain does not try it before it is due
 SELECT append('acme', 'b'), append('beta', 'c');
 SELECT projector_drain();
 SELECT * FROM model ORDER BY 1, 2;
@@ -132,7 +132,7 @@ SELECT drain_later(14);
 SELECT * FROM work;
 SELECT * FROM cursor WHERE tenant_id = 'acme' ORDER BY 1;
 SELECT projection_name, aggregate_id, sequence_number, error_code, retry_count, recoverable, resolution FROM projector.failures ORDER BY 1;
--- stopped: nothing is tried by itself, even if it would work; the others go on
+-- stopped: nothing is tried automatically, even if it would work; other tenants continue
 SELECT append('beta', 'c'), append('acme', 'd');
 SET test.fixed = 'yes';
 SELECT drain_later(1000);
@@ -148,13 +148,13 @@ DROP VIEW stats;
 --
 -- Retry
 --
--- it fails again; what is behind it is held (or has no item), what is before is done
+-- it fails again; later events are held (or have no item), earlier ones are applied
 SELECT name, projector_retry(name, 'acme', 'a', 2), projector_retry(name, 'acme', 'b', 2), projector_retry(name, 'acme', 'a', 3),
        projector_retry(name, 'acme', 'd', 1), projector_retry(name, 'acme', 'a', 1), projector_retry(name, 'acme', 'a', 9)
 FROM projector.projections ORDER BY 1;
 SELECT * FROM cursor WHERE tenant_id = 'acme' ORDER BY 1;
 SELECT * FROM work;
--- mended it is applied alone, and the rest follows
+-- after the repair it is applied alone, and the rest follows
 SET test.fixed = 'yes';
 SELECT name, projector_retry(name, 'acme', 'a', 2) FROM projector.projections ORDER BY 1;
 RESET test.fixed;
@@ -166,7 +166,7 @@ SELECT * FROM model WHERE tenant_id = 'acme' ORDER BY 1;
 SELECT * FROM differences;
 SELECT * FROM work;
 SELECT projection_name, resolution, count(*) FROM projector.failures GROUP BY 1, 2 ORDER BY 1;
--- one that nobody has tried yet brings those before it along …
+-- retrying one that was not tried yet applies those before it first …
 SELECT append('acme', 'a'), append('acme', 'b'), append('acme', 'a');
 SELECT projector_retry('queue', 'acme', 'b', 4);
 SELECT * FROM work;
@@ -184,7 +184,7 @@ SELECT * FROM differences;
 SELECT * FROM work;
 
 --
--- Requeue, requeue_dead, skip: each sets it going again, in order
+-- Requeue, requeue of dead events, skip: after each the tenant continues, in order
 --
 SELECT projector_alter(name, '{"options": {"max_attempts": 1}}') FROM projector.projections;
 TRUNCATE seen;
@@ -233,7 +233,7 @@ SELECT projection_name, aggregate_id, sequence_number, error_code, resolution, m
 FROM projector.failures WHERE resolution = 'skipped' ORDER BY 1, 2;
 
 --
--- on_error "skip": passed over after one attempt, or two
+-- on_error "skip": skipped after one attempt, or two
 --
 SELECT projector_alter('queue', '{"options": {"on_error": "skip"}}'),
        projector_alter('mirror', '{"options": {"on_error": "skip", "max_attempts": 2, "retry_base": "1 h", "retry_max": "1 h"}}');
@@ -250,11 +250,11 @@ SELECT * FROM differences;
 SELECT * FROM work;
 SELECT * FROM cursor ORDER BY 1, 2;
 SELECT projection_name, retry_count, resolution, metadata FROM projector.failures WHERE aggregate_id = 'a' AND sequence_number = 8 ORDER BY 1;
--- back to "stop": what was passed over stays so, new ones stop it
+-- back to "stop": skipped events stay skipped, new failures stop the tenant
 SELECT projector_alter(name, '{"options": {"on_error": "stop", "max_attempts": 1}}') FROM projector.projections;
 
 --
--- Reset: the whole tenant, in the same order, less what was passed over
+-- Reset: the whole tenant, in the same order, without skipped events
 --
 SELECT projector_reset('queue', 'acme', 'a', force => true);
 SELECT projector_reset('mirror', 'acme', 'a', force => true);
@@ -266,16 +266,16 @@ SELECT * FROM cursor WHERE tenant_id = 'acme' ORDER BY 1;
 SET test.fixed = 'yes';
 SELECT projector_drain() > 0 AS replayed;
 SELECT * FROM differences;
--- up to the handover events are replayed; what came while they were, not
--- (in the outbox; what follows the log cannot tell); what comes later, not
+-- events up to the handover are replayed.  Events appended during the replay are
+-- not (if they are in the outbox; mode follow cannot tell), nor are later ones
 SELECT append('acme', 'later');
 SELECT projector_drain();
 SELECT * FROM differences;
 SELECT name, replay, count(*), min(step) FROM seen WHERE tenant_id = 'acme' GROUP BY 1, 2 ORDER BY 1, 2 DESC;
 SELECT name, replay, count(*) FROM seen WHERE tenant_id = 'beta' GROUP BY 1, 2 ORDER BY 1, 2;
 RESET test.fixed;
--- an event that stops a replay: what follows it up to the handover is replayed
--- too, whoever has set it going again
+-- an event that stops a replay: later ones up to the handover are replayed too,
+-- however the tenant is made to continue
 DELETE FROM seen;
 SELECT projector_drop(name) FROM projector.projections ORDER BY name;
 TRUNCATE passed_over;
@@ -326,7 +326,7 @@ SELECT aggregate_id, sequence_number, error_code, error_message, event_id IS NUL
 SELECT append('acme', 'a');
 SELECT projector_drain();
 SELECT * FROM work;
--- a retry finds it missing, too, and it cannot be passed over
+-- a retry finds it missing too, and it cannot be skipped
 SELECT projector_retry('queue', 'acme', 'b', 1);
 SELECT projector_skip('queue', 'acme', 'b', 1, 'gone');
 SELECT * FROM work;
@@ -335,7 +335,7 @@ SELECT * FROM work;
 SELECT * FROM cursor WHERE tenant_id = 'acme';
 SELECT projector_retry('queue', 'acme', 'b', 1);
 SELECT * FROM cursor WHERE tenant_id = 'acme';
--- once it has been put back, all is well again
+-- after the event is restored, the tenant continues
 SET session_replication_role = replica;
 INSERT INTO projector.events OVERRIDING SYSTEM VALUE SELECT * FROM kept;
 RESET session_replication_role;
@@ -348,7 +348,7 @@ SELECT * FROM cursor ORDER BY 1, 2;
 SELECT aggregate_id, resolution FROM projector.failures;
 
 --
--- What cannot be
+-- Combinations that are refused
 --
 SELECT projector_create('no', handler => 'note_queue', mode => 'inline', ordering => 'log');
 SELECT projector_create('no', handler => 'note_queue', mode => 'strict', ordering => 'log');

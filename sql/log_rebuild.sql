@@ -8,6 +8,7 @@ CREATE EXTENSION projector;
 -- Five keys, ten aggregates, 300 events: "put" adds to a key's row, "del" removes it.
 CREATE TABLE shelf (tenant_id text, id text, n bigint, note text, last_event_id uuid, last_event_version bigint, last_log_seq bigint,
     PRIMARY KEY (tenant_id, id));
+ALTER TABLE shelf ALTER note SET STORAGE EXTERNAL;
 CREATE FUNCTION fold_shelf(s shelf, e projector.event) RETURNS shelf IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
     IF e.event_type = 'del' THEN

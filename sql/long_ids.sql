@@ -1,5 +1,4 @@
--- Ids have a length that every index has room for (3.3), wherever they come
--- from.
+-- Ids are limited to a length that fits into every index, on every path.
 SET client_min_messages = warning;
 CREATE EXTENSION projector;
 \set try_shows 'message'
@@ -15,7 +14,7 @@ SELECT projector_create('inline', fold_columns => '{"n": "s.n+1"}', targets => '
 SELECT projector_create('failing', handler => 'fail');
 SELECT projector_create('failing inline', handler => 'fail', mode => 'inline');
 
--- three ids as long as they may be, and their events fail
+-- three ids of the maximum length, and their events fail
 SELECT projector_append(long(1000), long(1000), long(1000), '{}');
 SELECT projector_append(long(1000), long(1000), long(1000), '{}');
 SELECT projector_drain();
@@ -34,7 +33,7 @@ SELECT try($$SELECT projector_append_batch('t', long(1001), '[{"event_type": "E"
 SELECT try($$SELECT projector_append_batch('t', 'a', jsonb_build_array(jsonb_build_object('event_type', long(1001), 'payload', '{}')))$$);
 SELECT try($$INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload)
     VALUES ('t', long(1001), 1, 'E', '{}')$$);
--- compressed, too
+-- a compressible id too
 SELECT try($$SELECT projector_append('t', repeat('a', 100000), 'E', '{}')$$);
 \set SHOW_CONTEXT never
 SELECT projector_append('t', repeat('a', 1001), 'E', '{}');

@@ -1,4 +1,4 @@
--- What operators do with events that have failed: look, requeue, pass over.
+-- What operators do with failed events: inspect, requeue, skip.
 CREATE EXTENSION projector;
 CREATE TABLE steps (tenant_id text, item_id text, path text NOT NULL, PRIMARY KEY (tenant_id, item_id));
 -- collects the events it has applied; cannot apply one that says "bad"
@@ -45,7 +45,7 @@ SELECT projector_drain();
 RESET projector.clock_offset;
 SELECT * FROM work WHERE status = 'dead' ORDER BY 1, 2, 3;
 SELECT tenant_id, dead, failed, held FROM stats;
--- not mended: it fails again, from the start
+-- not repaired: it fails again, and attempts are counted from the start
 SELECT projector_requeue('steps', 'acme', 'a', 2);
 SELECT * FROM work WHERE aggregate_id = 'a' ORDER BY 3;
 SELECT projector_drain();
@@ -57,7 +57,7 @@ SELECT projector_requeue('steps', 'acme', 'a', 3);
 SELECT projector_requeue('steps', 'acme', 'a', 9);
 SELECT projector_requeue('steps', 'acme', NULL, 2);
 SELECT projector_requeue('nothing', 'acme', 'a', 2);
--- mended: its aggregate goes on, in order
+-- repaired: its aggregate continues, in order
 INSERT INTO mended DEFAULT VALUES;
 SELECT projector_drain();
 SELECT * FROM steps ORDER BY 1, 2;
@@ -74,7 +74,7 @@ SELECT * FROM projector_requeue(max_rows => 1);
 SELECT * FROM projector_requeue('steps', 'acme');
 SELECT * FROM projector_requeue();
 SELECT * FROM projector_requeue();
--- what exists nowhere is a mistake
+-- unknown names are an error
 SELECT * FROM projector_requeue('steps', 'acne');
 SELECT * FROM projector_requeue('steps', 'acme', 'z');
 SELECT * FROM projector_requeue(aggregate_id => 'a');
@@ -92,7 +92,7 @@ SELECT projector_append_batch('acme', 'd', '[{"event_type": "F", "payload": 1}, 
     {"event_type": "F", "payload": 3}, {"event_type": "F", "payload": "bad"}, {"event_type": "F", "payload": 5}]');
 SELECT projector_drain();
 SELECT * FROM work ORDER BY 3;
--- a reason is needed; only what is there, and above the offset
+-- a reason is required; the event must exist and be above the offset
 SELECT projector_skip('steps', 'acme', 'd', 2, NULL);
 SELECT projector_skip('steps', 'acme', 'd', 2, '');
 SELECT projector_skip('steps', 'acme', 'd', 9, 'why not');
@@ -107,14 +107,14 @@ SELECT * FROM work;
 SELECT aggregate_id, last_sequence_number FROM projector.offsets WHERE aggregate_id = 'd';
 SELECT sequence_number, error_code, error_message, resolution, metadata->>'skip_reason' AS reason, metadata->>'skipped_by' = current_user AS by_me
 FROM projector.failures WHERE aggregate_id = 'd' ORDER BY 1;
--- what follows is applied, and a replay honours the decision
+-- later events are applied, and a replay skips it too
 SELECT projector_append('acme', 'd', 'F', '6');
 SELECT projector_drain();
 TRUNCATE steps;
 SELECT projector_reset('steps', 'acme', force => true);
 SELECT projector_drain() > 0 AS replayed;
 SELECT * FROM steps WHERE item_id = 'd';
--- until it is taken back: too late for the read model, which says so
+-- unskip: too late for the read model, and a notice says so
 INSERT INTO mended DEFAULT VALUES;
 SELECT projector_unskip('steps', 'acme', 'd', 4);
 SELECT projector_unskip('steps', 'acme', 'd', 4);
@@ -124,14 +124,14 @@ SELECT projector_reset('steps', 'acme', force => true);
 SELECT projector_drain() > 0 AS replayed;
 SELECT * FROM steps WHERE item_id = 'd';
 SELECT sequence_number, resolution FROM projector.failures WHERE aggregate_id = 'd' ORDER BY 1;
--- in time: as if it had never been
+-- unskip in time: as if it had never been skipped
 SELECT projector_append('acme', 'e', 'F', '1');
 SELECT projector_skip('steps', 'acme', 'e', 1, 'a mistake');
 SELECT projector_unskip('steps', 'acme', 'e', 1);
 SELECT projector_drain();
 SELECT * FROM steps WHERE item_id = 'e';
 SELECT count(*) FROM projector.failures WHERE aggregate_id = 'e';
--- inline and strict: an append takes the skipped one along
+-- inline and strict: an append moves past the skipped event
 SELECT projector_set_mode('steps', 'inline');
 TRUNCATE mended;
 SELECT projector_append('acme', 'e', 'F', '"bad"');
@@ -140,13 +140,13 @@ SELECT projector_set_mode('steps', 'strict');
 SELECT projector_append('acme', 'e', 'F', '3');
 SELECT * FROM steps WHERE item_id = 'e';
 SELECT * FROM work;
--- of no interest to the projection
+-- an event of a type the projection does not want
 SELECT projector_alter('steps', '{"event_types": ["F"]}');
 SELECT projector_append('acme', 'e', 'G', '4');
 SELECT projector_skip('steps', 'acme', 'e', 4, 'why not');
 
--- a type given up and taken up again: what had failed then was not an
--- operator's decision; it is applied in a replay, and can fail and be skipped
+-- a type that is removed and added again: its failed events were not skipped by
+-- an operator, so a replay applies them, and they can fail and be skipped
 SELECT projector_set_mode('steps', 'inline');
 SELECT projector_alter('steps', '{"event_types": ["F", "G"]}');
 SELECT projector_append('acme', 'g', 'F', '1');

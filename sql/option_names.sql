@@ -1,5 +1,5 @@
--- Names in options "writes" and "clear" mean what they meant where they were
--- written, whatever search_path the code runs with.
+-- Names in options "writes" and "clear" are resolved when the option is set, not
+-- with the search_path that the code runs with.
 \pset format unaligned
 \pset tuples_only on
 \set SHOW_CONTEXT never
@@ -26,7 +26,7 @@ SELECT projector_create('obey', handler => 'obey', targets => '{model}', mode =>
 SELECT options FROM projector.projections;
 SELECT attempt('INSERT INTO public.trail VALUES (''acme'', ''a'')');
 SELECT attempt('INSERT INTO "Back office".trail VALUES (''acme'', ''a'')');
--- declared where another table has the name
+-- declared with a search_path that finds another table of that name
 SET search_path = "Back office", public;
 SELECT projector_alter('obey', '{"options": {"writes": ["trail"]}}');
 RESET search_path;
@@ -43,7 +43,7 @@ SELECT try($$SELECT projector_alter('obey', '{"options": {"writes": ["a..b"]}}')
 SELECT try($$SELECT projector_alter('obey', '{"options": {"writes": ["model"]}}')$$);
 SELECT projector_alter('obey', '{"options": {"writes": []}}');
 SELECT attempt('INSERT INTO "Back office".trail VALUES (''acme'', ''d'')');
--- nor does a foreign key of another table of the name pass
+-- a foreign key of another table of that name is still refused
 DELETE FROM trail;
 ALTER TABLE trail ADD FOREIGN KEY (tenant_id, id) REFERENCES model ON DELETE CASCADE;
 SELECT try($$SELECT projector_alter('obey', '{"options": {"writes": ["\"Back office\".trail"]}}')$$);
@@ -74,7 +74,7 @@ SELECT options FROM projector.projections;
 INSERT INTO model VALUES ('acme', 'left over');
 SELECT projector_rebuild('obey', 'acme');
 SELECT count(*) FROM model;
--- by the owner's rights
+-- with the owner's privileges
 CREATE ROLE regress_clearer;
 GRANT USAGE, CREATE ON SCHEMA public TO regress_clearer;
 SET ROLE regress_clearer;
@@ -85,12 +85,12 @@ REVOKE EXECUTE ON FUNCTION own_wipe FROM PUBLIC, regress_clearer;
 SET ROLE regress_clearer;
 SELECT try($$SELECT projector_create('own', handler => 'obey', options => '{"clear": "own_wipe"}')$$);
 RESET ROLE;
--- dropped later: said when it is needed
+-- dropped later: an error when it is needed
 DROP FUNCTION "Back office".wipe;
 SELECT try($$SELECT projector_rebuild('obey', 'acme')$$);
 SELECT projector_alter('obey', '{"options": {"clear": null}}');
 
--- what cannot be read, written by hand
+-- an unreadable value, written by hand
 UPDATE projector.projections SET options = '{"writes": ["a..b"]}';
 SELECT attempt('INSERT INTO public.model VALUES (''acme'', ''e'')');
 SELECT DISTINCT why FROM projector.status_by_tenant;

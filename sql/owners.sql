@@ -1,5 +1,5 @@
--- Owner and targets are known by oid: renames are followed, and a new role or
--- table that takes an old name gets nothing.
+-- Owners and targets are stored by oid: they can be renamed, and a new role or
+-- table with the old name gets nothing.
 \pset format unaligned
 \pset tuples_only on
 \set SHOW_CONTEXT never
@@ -41,7 +41,7 @@ SET ROLE regress_alice;
 SELECT try($$SELECT projector_pause('log')$$);
 SELECT try($$SELECT projector_alter('log', '{"handler": "shop.note"}')$$);
 SELECT try($$SELECT projector_drop('log')$$);
--- the old one may, and whatever writes the registry refreshes the name
+-- the old one may, and the next change of the projection stores its new name
 RESET ROLE;
 TABLE names;
 SET ROLE regress_anna;
@@ -67,7 +67,7 @@ TABLE names;
 SELECT projector_rebuild('stock', 'acme');
 SELECT matches FROM projector_verify('stock', 'acme');
 SELECT stale FROM projector.status_by_tenant WHERE projection_name = 'stock';
--- a stamp is read by the name the table has now
+-- the checkpoint is read from the renamed table
 CREATE TABLE shop.stamped (tenant_id text, id text, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 CREATE FUNCTION shop.stamp(e projector.event) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -89,7 +89,7 @@ SELECT try($$SELECT projector_alter('log', '{"owner": "nobody"}')$$);
 SELECT try($$SELECT projector_alter('log', '{"owner": 1}')$$);
 SET ROLE regress_anna;
 SELECT try($$SELECT projector_alter('log', '{"owner": "regress_bob"}')$$);
--- a member of both, but the table and the function are the old one's
+-- a member of both roles, but the table and the function belong to the old owner
 SET ROLE regress_carol;
 SELECT try($$SELECT projector_alter('log', '{"owner": "regress_bob"}')$$);
 RESET ROLE;
@@ -106,14 +106,14 @@ SET ROLE regress_carol;
 SELECT try($$SELECT projector_alter('log', '{"owner": "regress_bob"}')$$);
 RESET ROLE;
 TABLE names;
--- what was queued meanwhile is applied as the new owner
+-- events queued in between are applied as the new owner
 SELECT projector_drain();
 SELECT who, count(*) FROM shop.log GROUP BY 1 ORDER BY 1;
--- the read model is what it was
+-- the read model has not changed
 SELECT DISTINCT stale FROM projector.status_by_tenant WHERE projection_name = 'log';
 
 --
--- REASSIGN OWNED and DROP ROLE, as docs/operations.md has it
+-- REASSIGN OWNED and DROP ROLE, as in docs/operations.md
 --
 REASSIGN OWNED BY regress_anna TO regress_bob;
 SELECT why FROM projector.status_by_tenant WHERE projection_name = 'stock';
@@ -126,8 +126,8 @@ SELECT id, n FROM depot.pile ORDER BY 1;
 TABLE names;
 -- DROP OWNED of the owner would drop live targets
 SELECT try('DROP OWNED BY regress_bob');
--- a role that is gone in spite of it: the projection stops, and stays stopped
--- whoever has the name
+-- the role is dropped anyway: the projection stops, and does not continue for a
+-- new role with that name
 ALTER TABLE depot.pile OWNER TO CURRENT_USER;
 ALTER TABLE shop.log OWNER TO CURRENT_USER;
 ALTER FUNCTION shop.note OWNER TO CURRENT_USER;

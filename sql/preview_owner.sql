@@ -1,4 +1,4 @@
--- A preview runs the projection's code as its owner, whatever owner its changes name.
+-- A preview runs the projection's code as its present owner, even if the changes name another.
 \pset format unaligned
 \pset tuples_only on
 CREATE EXTENSION projector;

@@ -1,4 +1,4 @@
--- Building read models anew from the log, in the calling transaction.
+-- Rebuilding read models from the log, in the calling transaction.
 \pset format unaligned
 \pset tuples_only on
 CREATE EXTENSION projector;
@@ -37,7 +37,7 @@ FROM generate_series(1, 3) n, unnest('{acme,beta}'::text[]) t, unnest('{a,b}'::t
 SELECT projector_drain();
 SELECT * FROM models ORDER BY 1, 2, 3;
 CREATE TABLE live AS TABLE models;
--- what was done by hand is undone, for one tenant, for all, for one aggregate
+-- changes by hand are undone, for one tenant, for all, for one aggregate
 UPDATE by_fold SET total = 0, last_event_version = 100;
 DELETE FROM by_statement;
 DELETE FROM children WHERE n = 2;
@@ -54,7 +54,7 @@ SELECT bool_and(again) FROM children;
 SELECT count(*) FROM projector.outbox;
 SELECT state, count(*) FROM projector.projection_cursors GROUP BY 1;
 SELECT projector_drain();
--- rolled back, all is as it was
+-- rolled back, nothing has changed
 BEGIN;
 SELECT projector_rebuild('handler');
 ROLLBACK;
@@ -62,7 +62,7 @@ SELECT * FROM (TABLE live EXCEPT ALL TABLE models) d;
 DELETE FROM children WHERE tenant_id = 'beta';
 SELECT projector_rebuild('handler', 'beta');
 SELECT * FROM (TABLE live EXCEPT ALL TABLE models) d;
--- what waits is settled by it; events appended later come by themselves
+-- a rebuild also applies waiting events; later appends are applied as usual
 SELECT projector_append('acme', 'a', 'Added', '{"n": 4, "colour": "red"}');
 SELECT projector_rebuild('fold', 'acme'), projector_rebuild('statement', 'acme'), projector_rebuild('handler', 'acme'), projector_rebuild('log', 'acme');
 SELECT count(*) FROM projector.outbox;
@@ -79,7 +79,7 @@ CREATE TABLE live AS TABLE models;
 SELECT try($$SELECT projector_rebuild('handler', 'acme')$$);
 SELECT * FROM (TABLE live EXCEPT ALL TABLE models) d;
 SELECT aggregate_id, sequence_number, status FROM projector.outbox;
--- held, and the others go on
+-- held, and the others continue
 SELECT projector_alter('handler', '{"options": {"on_rebuild_error": "hold"}}');
 SELECT projector_rebuild('handler', 'acme');
 SELECT aggregate_id, sequence_number, status, attempt_count FROM projector.outbox ORDER BY log_seq;
@@ -90,12 +90,12 @@ SELECT projector_rebuild('handler', 'acme');
 SELECT count(*) FROM projector.outbox;
 SELECT id, n FROM children WHERE tenant_id = 'acme' AND id = 'b' ORDER BY 2;
 SELECT resolution, metadata->>'skip_reason' FROM projector.failures ORDER BY id;
--- skipped events stay so
+-- skipped events stay skipped
 SELECT projector_alter('handler', '{"options": {"on_rebuild_error": "raise"}}');
 SELECT projector_rebuild('handler', 'acme');
 SELECT id, n FROM children WHERE tenant_id = 'acme' AND id = 'b' ORDER BY 2;
 
--- it is an order: in off, and while paused
+-- it also works in mode off and while paused
 SELECT projector_set_mode('fold', 'off');
 SELECT projector_append('acme', 'c', 'Added', '{"n": 1, "colour": "blue"}');
 SELECT projector_pause('statement');
@@ -124,7 +124,7 @@ SELECT projector_alter('handler', '{"options": {"clear": "clear_children"}}');
 SELECT projector_rebuild('handler', 'acme', 'a');
 SELECT projector_rebuild('handler', 'acme');
 SELECT count(*), count(DISTINCT (tenant_id, id, n)) FROM children;
--- which clears what only the read model has, too
+-- which also clears rows that have no events
 INSERT INTO parents VALUES ('rows', 'a');
 INSERT INTO children VALUES ('rows', 'a', 1, false);
 SELECT try($$SELECT projector_rebuild('handler', 'rows', 'a')$$);

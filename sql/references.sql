@@ -1,4 +1,4 @@
--- Whose rows a rebuild touches: rows that refer to a target, and rows of other aggregates and tenants that are equal to it.
+-- Which rows a rebuild affects: rows that refer to a target, and rows whose tenant or key compares as equal.
 \pset format unaligned
 \pset tuples_only on
 SET client_min_messages = warning;
@@ -10,7 +10,7 @@ CREATE TABLE lines (tenant_id text, order_id text, line int);
 CREATE TABLE log (tenant_id text, n int);
 
 --
--- a foreign key with an action, of a table that is no target
+-- a foreign key with an action, from a table that is not a target
 --
 ALTER TABLE lines ADD CONSTRAINT lines_order FOREIGN KEY (tenant_id, order_id) REFERENCES orders ON DELETE CASCADE;
 SELECT try($$SELECT projector_create('orders', targets => '{orders}', fold_columns => '{"n": "s.n + 1"}')$$);
@@ -33,14 +33,14 @@ SELECT try($$SELECT projector_alter('orders', '{"options": {"writes": null}}')$$
 SELECT count(projector_append('acme', a, 'Ordered', '{}')) FROM unnest('{a,a,b}'::text[]) a;
 SELECT projector_drain();
 INSERT INTO lines VALUES ('acme', 'a', 1);
--- added later: refused when rows are about to go
+-- added later: refused when rows would be deleted
 SELECT left(try($$SELECT projector_rebuild('orders')$$), 48);
 ALTER TABLE lines DROP CONSTRAINT lines_order, ADD CONSTRAINT lines_order FOREIGN KEY (tenant_id, order_id) REFERENCES orders ON DELETE CASCADE;
 SELECT try($$SELECT projector_rebuild('orders')$$);
 SELECT try($$SELECT projector_rebuild('orders', 'acme', 'a')$$);
 SELECT try($$SELECT projector_rebuild('orders', 'acme')$$);
 SELECT count(*) FROM lines;
--- building aside deletes nothing that stays
+-- building aside does not delete rows that stay
 SELECT matches FROM projector_verify('orders');
 SELECT count(*) FROM lines;
 -- partitions count as their table
@@ -48,13 +48,13 @@ CREATE TABLE parts (tenant_id text, order_id text, CONSTRAINT parts_order FOREIG
 CREATE TABLE parts_acme PARTITION OF parts FOR VALUES IN ('acme');
 SELECT try($$SELECT projector_alter('orders', '{"options": {"writes": ["lines"]}}')$$);
 SELECT try($$SELECT projector_alter('orders', '{"options": {"writes": ["lines", "parts"]}}')$$);
--- and said so, they go
+-- if it is declared, they are deleted
 SELECT try($$SELECT projector_rebuild('orders')$$);
 SELECT count(*) FROM lines;
 SELECT projector_drop('orders');
 
 --
--- keys that are equal to their type are different ids
+-- keys that are equal in their type but are different ids
 --
 CREATE TABLE names (tenant_id citext, id citext, n int DEFAULT 0, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 SELECT projector_create('names', targets => '{names}', event_types => '{Named}', fold_columns => '{"n": "s.n + 1"}');
@@ -73,7 +73,7 @@ SELECT projector_rebuild('names', 'ACME');
 SELECT tenant_id, id, n FROM names;
 SELECT projector_rebuild('names', 'acme', 'A');
 SELECT tenant_id, id, n FROM names;
--- a cast of a user's does not make ids equal either
+-- a user's cast does not make ids equal either
 CREATE TYPE word AS ENUM ('a', 'b');
 CREATE FUNCTION word_text(word) RETURNS text IMMUTABLE LANGUAGE sql AS $$SELECT 'x'$$;
 CREATE CAST (word AS text) WITH FUNCTION word_text(word) AS ASSIGNMENT;

@@ -1,5 +1,5 @@
--- What cannot be a target, an expression or a default, because the read model
--- would not be the same each time, or not be there.
+-- Targets, expressions and defaults that are refused, because the read model
+-- could differ from one rebuild to the next, or be lost.
 \pset format unaligned
 \pset tuples_only on
 CREATE EXTENSION projector;
@@ -21,12 +21,12 @@ SELECT handler('unlogged');
 SELECT columns('unlogged');
 SELECT handler('temporary');
 SELECT columns('temporary');
--- a part counts, too
+-- a partition counts too
 CREATE TABLE parted (tenant_id text, id text) PARTITION BY LIST (id);
 CREATE UNLOGGED TABLE part PARTITION OF parted DEFAULT;
 SELECT handler('parted');
 DROP TABLE parted;
--- also one that becomes unlogged later
+-- even one that becomes unlogged later
 SET projector.guard_ddl = off;
 CREATE TABLE folded (LIKE unlogged INCLUDING ALL);
 SELECT handler('note', name => 'handled');
@@ -79,7 +79,7 @@ SELECT try($$SELECT projector_alter('third', '{"options": {"batch_size": 5}}')$$
 SELECT projector_drop('first'), projector_drop('third'), projector_drop('fourth');
 
 --
--- a statement that does not look at the events
+-- a statement that does not read the events
 --
 CREATE TABLE totals (tenant_id text, n bigint);
 CREATE FUNCTION statement(s text) RETURNS text LANGUAGE sql AS
@@ -94,7 +94,7 @@ SELECT statement('DELETE FROM totals t WHERE EXISTS (SELECT FROM batch b WHERE b
 SELECT projector_drop('p');
 
 --
--- expressions: of the row and the event, and of nothing else
+-- expressions depend on the row and the event, and on nothing else
 --
 CREATE FUNCTION stable_one(int) RETURNS int STABLE LANGUAGE sql AS 'SELECT $1';
 CREATE FUNCTION volatile_one(int) RETURNS int LANGUAGE sql AS 'SELECT $1';
@@ -106,7 +106,7 @@ SELECT x || ': ' || split_part(columns('fold', jsonb_build_object('t', x)), E'\n
     'current_user', 'session_user', 'current_catalog', 'current_schema', 'current_database()', 'version()', 'pg_backend_pid()', 'txid_current()', 'inet_client_addr()',
     'current_setting(''TimeZone'')', 'current_setting(''x.y'', true)', 'current_schemas(true)', 'has_table_privilege(''fold'', ''SELECT'')', 'pg_has_role(''x'', ''USAGE'')',
     'age(e.recorded_at)', '''now''::timestamptz', '''today''::date', '''tomorrow 10:00''::timestamp', '''now''::text::timestamptz', 'coalesce(s.at, ''Yesterday'')', 'nextval(''projector.events_log_seq_seq'')', 'stable_one(1)', 'volatile_one(1)', '@@@ 1', 'coalesce(s.t, (CASE WHEN s.n > 1 THEN now() END)::text)',
-    -- these go by settings, which are fixed
+    -- these depend on settings, which are fixed
     'immutable_one(s.n)', '''today''', 'coalesce(e.payload->>''now'', ''now'')', '''2024-01-01''::date', 'e.recorded_at', 'to_char(e.recorded_at, ''TZ'')', 'date_trunc(''day'', e.recorded_at)', '(e.payload->>''at'')::timestamptz',
     'to_jsonb(e.recorded_at)', 'age(e.recorded_at, ''2024-01-01'')', 'format(''%s'', e.payload)', 'concat(s.n, e.payload)', 'to_tsvector(''x'')'
     ]) WITH ORDINALITY u (x, n) ORDER BY n;
@@ -132,11 +132,11 @@ SELECT with_default(d) FROM unnest(ARRAY['text DEFAULT ''x''', 'text', 'uuid DEF
 -- a column whose first value nobody reads may have any default
 ALTER TABLE defaults DROP x, ADD x timestamptz DEFAULT now();
 SELECT columns('defaults', '{"x": "e.recorded_at"}'), columns('defaults', '{"x": "coalesce(s.x, e.recorded_at)"}'), columns('defaults', '{"x": "e.recorded_at", "n": "length(s::text)"}');
--- a fold's function starts from nothing: defaults are not asked
+-- a fold's function starts from null: defaults do not matter
 CREATE FUNCTION make(s defaults, e projector.event) RETURNS defaults IMMUTABLE LANGUAGE sql AS 'SELECT s';
 ALTER TABLE defaults DROP x, ADD x timestamptz DEFAULT now();
 SELECT try($$SELECT projector_create('made', fold => 'make', targets => '{defaults}')$$);
--- a domain's default is the column's
+-- a domain's default counts as the column's
 CREATE DOMAIN stamped AS timestamptz DEFAULT now();
 CREATE TABLE domains (tenant_id text, id text, n int DEFAULT 0, at stamped, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 SELECT columns('domains');

@@ -35,7 +35,7 @@ SELECT projector_drop(name) FROM projector.projections ORDER BY name;
 SELECT count(*) FROM projector.projections;
 
 --
--- What it does: exactly one, and for now a handler
+-- The code: exactly one of its kinds
 --
 SELECT try($$SELECT projector_create('p')$$);
 SELECT try($$SELECT projector_create('p', handler => 'h', fold => 'f')$$);
@@ -231,7 +231,7 @@ CREATE VIEW pauses AS
     UNION ALL SELECT tenant_id, paused_by = current_user, pause_reason FROM projector.projection_cursors WHERE paused_by IS NOT NULL;
 SELECT projector_pause('p', reason => 'for all'), projector_pause('p', 'acme', 'for one'), projector_pause('p', 'other');
 SELECT * FROM pauses ORDER BY 1 NULLS FIRST;
--- a pause can be made again, and ended again
+-- pausing and resuming twice is allowed
 SELECT projector_pause('p', 'acme', 'for another reason');
 SELECT projector_resume('p');
 SELECT * FROM pauses ORDER BY 1 NULLS FIRST;
@@ -259,7 +259,7 @@ SELECT (SELECT count(*) FROM projector.projections), (SELECT count(*) FROM proje
        (SELECT count(*) FROM projector.projection_cursors);
 TABLE stock;
 SELECT try($$SELECT projector_drop('p')$$);
--- one made anew under the same name begins anew
+-- a new one with the same name starts from the beginning
 TRUNCATE stock;
 CREATE OR REPLACE FUNCTION h(e projector.event) RETURNS void LANGUAGE sql AS
     $$ INSERT INTO stock VALUES ((e).tenant_id, (e).aggregate_id || ' ' || (e).sequence_number) $$;
@@ -292,7 +292,7 @@ SELECT projector_create('quoted', handler => '"Note it''s 5%"', targets => array
 SELECT projector_create('other path', handler => 'one.note', targets => '{one.log,log}', mode => 'strict', options => '{"shared_targets": true}');
 RESET search_path;
 SELECT name, handler, targets, search_path FROM projector.projections ORDER BY projection_id;
--- and used so, whatever the appender's path
+-- and do not depend on the appender's path
 SET search_path = "Two ""2""", public;
 SELECT projector_append('acme', 'n', 'E', '{}');
 RESET search_path;

@@ -1,5 +1,5 @@
--- Changing what a projection is: or_replace, a new name, and the calls that
--- would create all of them as they are.
+-- Changing a projection's definition: or_replace, a new name, and the calls
+-- that would recreate all projections.
 \pset format unaligned
 \pset tuples_only on
 \set SHOW_CONTEXT never
@@ -15,14 +15,14 @@ SELECT define(), define();
 SELECT projector_append('acme', 'a', 'Received', '{}');
 SELECT projector_drain();
 SELECT n FROM stock;
--- each part of a definition counts, and options that are left out are gone
+-- each part of a definition counts, and omitted options are removed
 SELECT define('{"n": "s.n + 2"}'), define('{"n": "s.n + 2"}');
 SELECT stale FROM projector.status_by_tenant;
 SELECT define('{"n": "s.n + 2"}', '{"batch_size": 7}'), define('{"n": "s.n + 2"}', '{"batch_size": 7}');
 SELECT options FROM projector.projections;
 SELECT define('{"n": "s.n + 2", "m": "1"}', types => '{Received,Shipped}'), define('{"n": "s.n + 2", "m": "1"}', types => '{Received,Shipped}');
 SELECT fold_columns, options, event_types FROM projector.projections;
--- how it is run is not part of it
+-- mode and pause are not part of it
 SELECT projector_set_mode('stock', 'follow'), projector_pause('stock');
 SELECT define();
 SELECT mode, paused FROM projector.projections;
@@ -56,7 +56,7 @@ SELECT tenant_id, matches FROM projector_verify('inventory.stock');
 SELECT projector_alter('stock', '{}');
 SELECT stale FROM projector.status_by_tenant WHERE projection_name = 'inventory.stock';
 
--- the calls that create them: as they are, in an order in which that can be done
+-- the calls that recreate them, in an order that works
 SELECT projector_definitions();
 CREATE TABLE before AS SELECT name, kind, handler, fold_columns, targets, key, event_types, mode, ordering, options, settings FROM projector.projections;
 CREATE TABLE calls AS SELECT definition, ordinality FROM projector_definitions() WITH ORDINALITY AS d (definition, ordinality);

@@ -1,14 +1,14 @@
 --
--- Reading the log again, in part or as a whole: tenants switched on one after
--- the other, handlers that append, failed events that are no longer wanted or
--- whose aggregate is reset.
+-- Replays of a part or all of the log: tenants switched on one after the other,
+-- handlers that append, failed events that are no longer wanted or whose
+-- aggregate is reset.
 --
 CREATE EXTENSION projector;
 \set SHOW_CONTEXT never
 \pset format unaligned
 \pset tuples_only on
 
--- Notes the order of events; fails on payload "bad" until test.fixed is "yes".
+-- Records the order of events; fails on payload "bad" until test.fixed is "yes".
 CREATE TABLE steps (tenant_id text, item_id text, steps text NOT NULL, PRIMARY KEY (tenant_id, item_id));
 CREATE FUNCTION note_step(e projector.event) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -25,14 +25,14 @@ CREATE VIEW work AS
     SELECT tenant_id, aggregate_id, sequence_number, status FROM projector.outbox;
 
 --
--- A canary: a projection that is off, tried out on one tenant
+-- A canary: a projection that is off, switched on for one tenant
 --
 SELECT append_to_all('a'), append_to_all('a');
 SELECT projector_create('steps', handler => 'note_step', targets => '{steps}', mode => 'off');
 SELECT projector_drain();
 SELECT projector_drain('steps', 'acme');
--- async: what the tenant has is brought in, what it gets is queued; the others
--- get nothing
+-- async: the tenant's old events are applied, its new ones are queued; other
+-- tenants get nothing
 SELECT projector_set_mode('steps', 'async', 'acme');
 SELECT append_to_all('b');
 SELECT * FROM work ORDER BY 1, 2, 3;
@@ -42,7 +42,7 @@ SELECT append_to_all('a');
 SELECT projector_drain();
 SELECT projector_drain('steps', 'beta');
 SELECT * FROM steps ORDER BY 1, 2;
--- inline for another, which appends before a drain has read its log
+-- inline for another tenant, which appends before a drain has read its log
 SELECT projector_set_mode('steps', 'inline', 'beta');
 SELECT append_to_all('a');
 SELECT * FROM steps ORDER BY 1, 2;
@@ -50,7 +50,7 @@ SELECT projector_drain();
 SELECT append_to_all('b');
 SELECT * FROM steps ORDER BY 1, 2;
 SELECT * FROM work ORDER BY 1, 2, 3;
--- switching all on brings the rest; those tried out go on as they were
+-- switching all on applies the rest; the first tenants are not affected
 SELECT projector_set_mode('steps', 'inline');
 SELECT projector_drain();
 SELECT append_to_all('b');
@@ -62,8 +62,8 @@ SELECT projector_drain();
 SELECT * FROM steps ORDER BY 1, 2;
 SELECT * FROM work ORDER BY 1, 2, 3;
 
--- off: a drain does not pass over what comes meanwhile, also when it is asked
--- for that tenant alone
+-- off: a drain does not move past new events, even if it is called for that
+-- tenant only
 SELECT projector_set_mode('steps', 'off');
 SELECT append_to_all('d');
 SELECT projector_drain('steps', 'acme');
@@ -84,7 +84,7 @@ SELECT projector_set_mode('steps', NULL, 'acme');
 SELECT append_to_all('e');
 SELECT projector_drain();
 SELECT * FROM steps WHERE item_id = 'e' ORDER BY 1;
--- switched on and off again before a drain came by
+-- switched on and off again before a drain ran
 SELECT projector_set_mode('steps', 'off', 'beta');
 SELECT append_to_all('f');
 SELECT projector_set_mode('steps', 'inline', 'beta'), projector_set_mode('steps', 'off', 'beta');
@@ -93,13 +93,13 @@ SELECT append_to_all('f');
 SELECT projector_set_mode('steps', NULL, 'beta');
 SELECT projector_drain();
 SELECT * FROM steps WHERE item_id = 'f' ORDER BY 1;
--- nothing was missed and nothing done twice
+-- nothing was missed and nothing was applied twice
 SELECT count(*), sum(last_sequence_number) = (SELECT count(*) FROM projector.events) AS complete FROM projector.offsets;
 SELECT count(*) FROM projector.apply_outbox;
 SELECT projector_drop('steps');
 
 --
--- Handlers that append do it once per event
+-- Handlers that append do so once per event
 --
 CREATE TABLE calls (n bigint GENERATED ALWAYS AS IDENTITY, tenant_id text, aggregate_id text, sequence_number bigint, replay boolean);
 CREATE FUNCTION place_order(e projector.event) RETURNS void LANGUAGE plpgsql AS $$
@@ -119,7 +119,7 @@ SELECT projector_is_replay();
 SELECT projector_create('orders', handler => 'place_order', targets => '{calls}', mode => 'inline', event_types => '{Low}',
                         options => '{"may_append": true, "retry_base": "1 h", "retry_max": "1 h"}');
 SELECT projector_drain();
--- as it is appended, and from the queue
+-- inline, and from the queue
 SELECT projector_append('acme', 'x', 'Low', '1');
 SELECT projector_set_mode('orders', 'async');
 SELECT projector_append('acme', 'x', 'Low', '2');
@@ -142,7 +142,7 @@ SELECT projector_drain();
 SELECT * FROM orders ORDER BY 1;
 SELECT aggregate_id, sequence_number, replay FROM calls ORDER BY n;
 SELECT * FROM stuck ORDER BY 1, 2;
--- read from the log again
+-- replayed from the log
 SELECT projector_reset('orders', force => true);
 SELECT projector_drain();
 SELECT * FROM stuck ORDER BY 1, 2;
@@ -152,11 +152,11 @@ SET projector.clock_offset = '4 h';
 SELECT projector_drain();
 SELECT * FROM stuck ORDER BY 1, 2;
 SELECT projector_retry('orders', 'acme', 'x', 1);
--- one aggregate read again
+-- one aggregate replayed
 SELECT projector_reset('orders', 'acme', 'y', force => true);
 SELECT projector_drain();
 SELECT * FROM stuck ORDER BY 1, 2;
--- taken along by an append
+-- applied as a backlog by an append
 SELECT projector_reset('orders', 'acme', force => true);
 SELECT projector_append('acme', 'x', 'Low', '6');
 SELECT * FROM stuck ORDER BY 1, 2;
@@ -166,7 +166,7 @@ SELECT * FROM stuck ORDER BY 1, 2;
 SELECT * FROM orders ORDER BY 1;
 SELECT DISTINCT error_message, error_detail FROM projector.failures WHERE resolved_at IS NULL;
 
--- a handler that asks: nothing in the way of a replay, and nothing appended
+-- a handler that checks projector_is_replay() can be replayed, and appends nothing
 CREATE OR REPLACE FUNCTION place_order(e projector.event) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO calls (tenant_id, aggregate_id, sequence_number, replay)
@@ -183,8 +183,8 @@ SELECT aggregate_id, sequence_number, replay FROM calls ORDER BY aggregate_id, n
 SELECT * FROM orders ORDER BY 1;
 SELECT * FROM work ORDER BY 1, 2, 3;
 SELECT resolution, count(*) FROM projector.failures GROUP BY 1;
--- a reset of everything, of an aggregate, and an append that takes a backlog
--- along: the backlog is replayed, the event itself is not
+-- a reset of everything, of an aggregate, and an append that applies a backlog:
+-- the backlog is replayed, the event itself is not
 TRUNCATE calls;
 SELECT projector_reset('orders', force => true);
 SELECT projector_drain();
@@ -224,7 +224,7 @@ SELECT projector_drain();
 SELECT projector_retry('steps', 'acme', 'i', 2);
 SELECT * FROM work ORDER BY 1, 2, 3;
 SELECT projector_alter('steps', '{"event_types": ["F"]}');
--- they are no work any more, failed or dead, and what they held goes on
+-- they are no longer queued, failed or dead, and the held events continue
 SELECT * FROM work ORDER BY 1, 2, 3;
 SELECT projector_retry('steps', 'acme', 'h', 2);
 SELECT projector_drain();
@@ -235,8 +235,8 @@ SELECT aggregate_id, resolution FROM projector.failures ORDER BY 1;
 SELECT projector_drop('steps');
 
 --
--- A handler that receives what it appends: a drain takes what is there when it
--- begins, and leaves the rest to the next
+-- A handler that receives what it appends: a drain applies the events that exist
+-- when it begins, and leaves the rest to the next
 --
 CREATE FUNCTION echo(e projector.event) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -261,12 +261,12 @@ SELECT projector_append_batch('acme', item, '[{"event_type": "H", "payload": 1},
     {"event_type": "H", "payload": 3}]') FROM unnest('{j,k}'::text[]) item;
 SELECT projector_drain();
 SELECT aggregate_id, sequence_number, retry_count, resolution FROM projector.failures ORDER BY 1;
--- not mended: it is the same failure still
+-- not repaired: it is still the same failure
 SELECT projector_reset('steps', 'acme', 'j', force => true);
 SELECT projector_drain();
 SELECT aggregate_id, sequence_number, retry_count, resolution FROM projector.failures ORDER BY 1;
 SELECT * FROM work ORDER BY 1, 2, 3;
--- mended: it is resolved, of that aggregate alone
+-- repaired: it is resolved, for that aggregate only
 SET test.fixed = 'yes';
 SELECT projector_reset('steps', 'acme', 'j', force => true);
 SELECT projector_drain();
@@ -274,7 +274,7 @@ SELECT aggregate_id, sequence_number, resolution FROM projector.failures ORDER B
 SELECT * FROM work ORDER BY 1, 2, 3;
 SELECT * FROM steps ORDER BY 1, 2;
 SELECT aggregate_id, last_sequence_number FROM projector.offsets ORDER BY 1;
--- and with all the rest
+-- repaired and reset as a whole
 SELECT projector_reset('steps', force => true);
 SELECT projector_drain();
 RESET test.fixed;

@@ -1,8 +1,8 @@
 --
--- What must not matter: that an error is caught, that an operator has widened
--- our tables, that rows spill to disk, how full a table was when a
--- statement was planned, who else waits for a drain, and how a target's key
--- is named and typed.
+-- What must make no difference: an error that is caught, columns that an operator
+-- has added to our tables, rows that spill to disk, how full a table was when a
+-- statement was planned, other pairs that wait for a drain, and the name and type
+-- of a target's key.
 --
 CREATE EXTENSION projector;
 \set SHOW_CONTEXT never
@@ -34,7 +34,7 @@ CREATE VIEW oracle AS
     FROM projector.events GROUP BY 1, 2;
 
 --
--- An error in an append leaves the appender what it was
+-- An error in an append restores the appender's role and settings
 --
 CREATE ROLE regress_batch_appender;
 GRANT USAGE ON SCHEMA projector TO regress_batch_appender;
@@ -47,7 +47,7 @@ CREATE FUNCTION whoami() RETURNS SETOF text LANGUAGE sql AS $$
 $$;
 SET SESSION AUTHORIZATION regress_batch_appender;
 SELECT whoami();
--- caught in the middle of a transaction that goes on
+-- caught in the middle of a transaction that continues
 BEGIN;
 SELECT projector_append('acme', 'a', 'E', '1');
 DO $$
@@ -67,7 +67,7 @@ ROLLBACK TO s;
 SELECT whoami();
 COMMIT;
 SELECT whoami();
--- in a function that is called again and again, and appends after each error
+-- in a function that is called repeatedly, and appends after each error
 DO $$
 DECLARE
     caught int := 0;
@@ -86,7 +86,7 @@ END $$;
 SELECT projector_append_batch('acme', 'd', '[{"event_type": "E", "payload": 1}, {"event_type": "E", "payload": "bad"}]');
 SELECT whoami();
 SELECT projector_append_batch('acme', 'd', '[{"event_type": "E", "payload": 1}, {"event_type": "E", "payload": 2}]');
--- nor by a wrong argument, found after the switch to another role
+-- a wrong argument that is found after the role was switched
 SELECT projector_append_batch('acme', 'd', '[{"event_type": "E", "payload": 1}, {"event_type": "E", "payload": 2}]', expected_version => 1);
 SELECT whoami();
 RESET SESSION AUTHORIZATION;
@@ -127,7 +127,7 @@ WHERE aggregate_id = 'wide' ORDER BY projection_id, 1;
 SELECT name, team, weights FROM projector.projections ORDER BY 1;
 
 --
--- A statement whose new rows spill to disk is captured whole
+-- A statement whose new rows spill to disk is captured completely
 --
 SELECT projector_alter('counts', '{"event_types": null}');
 SET work_mem = '64kB';
@@ -138,7 +138,7 @@ SELECT item_id, n, bytes / n AS bytes_each FROM counts WHERE tenant_id = 'large'
 SELECT projection_name, count(*) FROM projector.outbox WHERE tenant_id = 'large' GROUP BY 1;
 SELECT projector_drain();
 SELECT item_id, n, bytes / n AS bytes_each FROM more_counts WHERE tenant_id = 'large' ORDER BY 1;
--- one that is out of sequence is found behind those on disk, and nothing stays
+-- one out of sequence is found after rows on disk, and nothing is kept
 INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload)
     SELECT 'large', 'spoilt', CASE n WHEN 11 THEN 12 ELSE n END, 'Large', to_jsonb(repeat(md5(n::text), 32768))
     FROM generate_series(1, 11) n ORDER BY n;
@@ -174,13 +174,12 @@ $$;
 SELECT projector_create('counts', handler => 'count_event', targets => '{counts}', options => '{"retry_base": "1 h"}');
 SELECT projector_append('acme', 'first', 'E', '1'), projector_append('acme', 'first', 'E', '2'),
        projector_append('acme', 'second', 'E', '"bad"');
--- every statement is planned for tables that have next to nothing in them
+-- every statement is planned while its tables are almost empty
 SELECT projector_drain(), projector_drain();
 SELECT projector_append('acme', 'second', 'E', '1');
 SELECT projector_retry('counts', 'acme', 'second', 1);
 SELECT projector_drain();
--- 5,000 events wait behind the one that failed, others are pending, in several
--- tenants
+-- 5,000 events wait for a failed one, others are pending, in several tenants
 INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload)
     SELECT 'acme', 'second', n, 'E', '0' FROM generate_series(3, 5002) n;
 SELECT projector_drain();
@@ -193,7 +192,7 @@ SELECT rows_read() AS before \gset
 SELECT projector_drain(max_events => 2000) AS drained \gset
 SELECT :drained AS drained, (rows_read() - :before) / :drained < 20 AS cheap;
 COMMIT;
--- nor does that of an inline append, of a retry, or of reading the log
+-- the same for an inline append, a retry, and reading the log
 SELECT projector_set_mode('counts', 'inline');
 BEGIN;
 SELECT rows_read() AS before \gset
@@ -215,7 +214,7 @@ SELECT :drained AS drained, (rows_read() - :before) / :drained < 20 AS cheap;
 COMMIT;
 
 --
--- Those that cannot be drained take no places from those that can
+-- Pairs that cannot be drained do not use up the limit of a drain
 --
 SET client_min_messages = warning;
 DROP EXTENSION projector CASCADE;
@@ -231,18 +230,18 @@ SELECT projector_create(name, handler => 'ignore_event', options => '{"idempoten
 FROM unnest('{a.paused,b.paused tenants,c.off,d.reset}'::text[]) name;
 SELECT projector_create('z.counts', handler => 'count_event', targets => '{counts}');
 SELECT projector_drain();
--- more tenants than a drain has places
+-- more tenants than the limit of a drain
 INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload)
     SELECT 'tenant-' || n, 'a', 1, 'E', '0' FROM generate_series(1, 70) n;
--- a projection that is paused, one that is for each tenant, one that is off for
--- each tenant, and one that has been reset, all before the one in question
+-- before the projection in question: one that is paused, one paused for each
+-- tenant, one that is off for each tenant, and one that has been reset
 SELECT projector_pause('a.paused');
 SELECT count(*) FROM (SELECT projector_pause('b.paused tenants', 'tenant-' || n),
                              projector_set_mode('c.off', 'off', 'tenant-' || n) FROM generate_series(1, 70) n) s;
 SELECT projector_drain('d.reset'), projector_drain('d.reset');
 SELECT projector_reset('d.reset');
 SELECT projection_name, count(*) FROM projector.outbox GROUP BY 1 ORDER BY 1;
--- this transaction is appending events: what was reset is not handed over
+-- this transaction appends events, so the reset projection has no handover yet
 BEGIN;
 SELECT projector_append('tenant-1', 'b', 'E', '0');
 SELECT projector_drain();
@@ -256,13 +255,13 @@ INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_ty
     SELECT tenant, 'c', 1, 'E', '0' FROM (SELECT 'tenant-' || n FROM generate_series(1, 70) n UNION ALL VALUES ('zz')) t (tenant);
 SELECT projector_drain('z.counts');
 SELECT tenant_id, n FROM counts WHERE item_id = 'c';
--- once they can be, 64 pairs at a time are
+-- when they can be drained, 64 pairs at a time are
 SELECT projector_resume('a.paused');
 SELECT projector_drain('a.paused'), projector_drain('a.paused');
 SELECT projector_drain('d.reset'), projector_drain('d.reset');
 
 --
--- Option "checkpoint" finds the row whatever its key's type and name
+-- Option "checkpoint" finds the row with any type and name of its key
 --
 SET client_min_messages = warning;
 SELECT projector_drop(name) FROM projector.projections;
@@ -277,7 +276,7 @@ CREATE TABLE "Shop"."STOCK" (tenant_id text, "select" "Shop"."Item Key", last_ev
                              PRIMARY KEY ("select", tenant_id));
 CREATE TABLE by_name (tenant_id name, item_id name, last_event_id uuid, last_event_version bigint,
                       PRIMARY KEY (tenant_id, item_id));
--- "stamps" stamps the row, an event named like the table writes it without
+-- "stamps" stamps the row; an event named like the table writes it without a stamp
 DO $do$
 DECLARE
     target text;
@@ -319,7 +318,7 @@ VACUUM (FREEZE) projector.projections;
 SELECT projector_drain('frozen', 'frozen');
 SELECT count(*) FROM frozen WHERE tenant_id = 'frozen';
 --
--- an operator's own index on the outbox has the rows of new events, too
+-- an operator's own index on the outbox also gets the rows of new events
 --
 BEGIN;
 DROP INDEX projector.apply_outbox_dead_idx;

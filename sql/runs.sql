@@ -3,10 +3,10 @@
 \pset format unaligned
 \pset tuples_only on
 CREATE EXTENSION projector;
--- what the guard refuses is done nevertheless
+-- allow DDL that the guard would refuse
 SET projector.guard_ddl = off;
 \i sql/include/try.sql
--- The same for what is in use: whether it is the projection's active run whose number is told.
+-- The same for "in use" errors: does the detail name the projection's active run?
 CREATE FUNCTION in_use(command text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     state text;
@@ -58,7 +58,7 @@ SELECT projector_create('log', targets => '{by_log}', key => 'payload->>''colour
 SELECT count(projector_append(t, a, 'Added', jsonb_build_object('n', n, 'colour', (ARRAY['red', 'blue'])[n % 2 + 1])))
 FROM generate_series(1, 3) n, unnest('{acme,beta,gamma}'::text[]) t, unnest('{a,b}'::text[]) a;
 SELECT projector_drain();
--- what is active, in the order in which it was queued; all others have nothing to tell
+-- the active runs, in the order in which they were queued; the others show nothing
 CREATE VIEW active AS
     SELECT projection_name, tenant_id, mode, state, until_log_seq FROM projector.runs WHERE state IN ('queued', 'running') ORDER BY id;
 CREATE FUNCTION cancel_all() RETURNS bigint LANGUAGE sql AS
@@ -68,7 +68,7 @@ CREATE FUNCTION run_of(name text, tenant text DEFAULT 'acme') RETURNS bigint LAN
     $$SELECT id FROM projector.runs WHERE projection_name = name AND tenant_id = tenant AND state IN ('queued', 'running')$$;
 
 --
--- one run for each tenant, and its number
+-- one run for each tenant; returns its number
 --
 CREATE TABLE numbers AS SELECT projector_start_run('fold') AS id;
 SELECT count(*) FROM numbers;
@@ -78,7 +78,7 @@ SELECT projection_name, tenant_id, mode, state, since_log_seq, until_log_seq, to
     error_code, error_message, error_context, requested_by = current_user, queued_at <= clock_timestamp(), started_at, finished_at
 FROM projector.runs ORDER BY id;
 -- total, percent, rate and time left are not known before it has begun
--- of a queued one the total is not known
+-- the total of a queued run is not known
 \pset null (null)
 SELECT projection_name, tenant_id, mode, state, percent, per_second, time_left FROM projector.progress;
 \pset null ''
@@ -88,12 +88,12 @@ SELECT count(*) FROM projector.progress;
 SELECT projection_name, tenant_id, mode, state, error_code, error_message = 'cancelled by ' || current_user, processed_events, started_at,
     finished_at >= queued_at
 FROM projector.runs ORDER BY id;
--- by one call in the target list, from a SELECT that looks at the first only, and for one tenant
+-- in a target list, in a SELECT that reads only the first row, and for one tenant
 SELECT projector_start_run('fold', tenant_id => 'beta') = run_of('fold', 'beta');
 SELECT count(*) FROM (SELECT projector_start_run('statement') LIMIT 1) r;
 TABLE active;
 SELECT cancel_all();
--- tenants that are in the read model only: rebuilt, but there is nothing to catch up with
+-- tenants that are only in the read model: they can be rebuilt, but there is nothing to catch up on
 INSERT INTO by_fold VALUES ('ghost', 'town', 1), ('ghost', 'house', 1);
 SELECT count(*) FROM projector_start_run('fold');
 TABLE active;
@@ -109,13 +109,13 @@ TABLE active;
 SELECT cancel_all();
 DELETE FROM children WHERE tenant_id = 'ghost';
 DELETE FROM parents WHERE tenant_id = 'ghost';
--- one that is nowhere; names that need care
+-- an unknown tenant; names that need quotes
 SELECT count(*) FROM projector_start_run('fold', tenant_id => 'nobody');
 SELECT projector_pause('fold', 'O''Neill "& sons"'), projector_resume('fold', 'O''Neill "& sons"');
 SELECT count(*) FROM projector_start_run('fold', tenant_id => 'O''Neill "& sons"');
 TABLE active;
 SELECT cancel_all();
--- all projections: as they were created, but for those that others depend on
+-- all projections, in the order of their creation, but dependencies first
 SELECT projector_alter('fold', '{"options": {"depends_on": ["handler"]}}');
 SELECT projector_alter('handler', '{"options": {"depends_on": ["log"]}}');
 SELECT count(*) FROM projector_start_run(NULL, tenant_id => 'acme');
@@ -150,7 +150,7 @@ SELECT try($$SELECT projector_start_run('fold', mode => 'catch_up', until_log_se
 SELECT try($$SELECT projector_cancel_run(NULL)$$);
 SELECT try($$SELECT projector_cancel_run(-1)$$);
 SELECT try($$SELECT projector_cancel_run(1000000)$$);
--- in shadow, for all tenants and for one; in off and while paused it is an order
+-- refused in shadow, for all tenants and for one; allowed in off and while paused
 SELECT projector_set_mode('fold', 'shadow');
 SELECT try($$SELECT projector_start_run('fold')$$);
 SELECT try($$SELECT projector_start_run('fold', 'acme', 'catch_up')$$);
@@ -220,10 +220,10 @@ SELECT count(*) FROM projector.outbox;
 SELECT count(*) FROM projector_start_run('handler', tenant_id => 'acme');
 SELECT try($$SELECT projector_start_run('handler', tenant_id => 'acme')$$);
 SELECT in_use($$projector_start_run('handler', 'acme', 'catch_up')$$);
--- the index sees to it, too
+-- the unique index enforces this too
 SELECT try($$INSERT INTO projector.projection_runs (projection_id, tenant_id, mode, requested_by)
     SELECT projection_id, tenant_id, mode, requested_by FROM projector.projection_runs WHERE state = 'queued'$$);
--- other tenants and other projections are free
+-- other tenants and other projections are not affected
 SELECT count(*) FROM projector_start_run('handler', tenant_id => 'beta');
 SELECT count(*) FROM projector_start_run('fold', tenant_id => 'gamma');
 -- all or nothing
@@ -233,7 +233,7 @@ SELECT in_use($$projector_start_run('fold')$$);
 SELECT in_use($$projector_start_run(NULL)$$);
 SELECT in_use($$projector_start_run(NULL, tenant_id => 'beta')$$);
 TABLE active;
--- what would meet it halfway
+-- calls that would disturb an active run
 SELECT projector_append('acme', 'bad', 'Added', '{"n": 1, "fail": 1, "colour": "red"}');
 SELECT projector_append('acme', 'bad', 'Added', '{"n": 1, "colour": "red"}');
 SELECT projector_append('gamma', 'bad', 'Added', '{"n": 1, "fail": 1, "colour": "red"}');
@@ -264,11 +264,11 @@ SELECT in_use(c) FROM unnest(ARRAY[
     $$projector_alter('handler', '{"event_types": ["Added", "Taken"]}')$$,
     $$projector_alter('handler', '{"options": {"batch_size": 7}, "event_types": ["Added"]}')$$,
     $$projector_alter('fold', '{"fold_columns": {"total": "0"}}')$$]) WITH ORDINALITY u (c, n) ORDER BY n;
--- none of it has left a trace
+-- none of them has changed anything
 SELECT count(*) FROM (TABLE before EXCEPT SELECT * FROM projector.outbox) d;
 SELECT handler, targets, event_types, mode, options FROM projector.projections WHERE name = 'handler';
 SELECT count(*) FROM children WHERE tenant_id = 'acme';
--- a tenant that has no run is not concerned, and how it is run can be changed
+-- a tenant without a run is not affected, and its mode can be changed
 SELECT in_use(c) FROM unnest(ARRAY[
     $$projector_rebuild('fold', 'beta')$$,
     $$projector_reset('handler', 'gamma', force => true)$$,
@@ -291,12 +291,12 @@ SELECT in_use(c) FROM unnest(ARRAY[
 SELECT options FROM projector.projections WHERE name = 'handler';
 TABLE active;
 SELECT cancel_all();
--- nor for a tenant that is in the read model only
+-- refused for a tenant that is only in the read model too
 SELECT count(*) FROM projector_start_run('fold', tenant_id => 'ghost');
 SELECT in_use($$projector_rebuild('fold')$$);
 SELECT count(*) FROM by_fold WHERE tenant_id = 'ghost';
 SELECT cancel_all();
--- nor by taking away a tenant's own mode
+-- removing a tenant's own mode is refused too
 SELECT projector_set_mode('fold', 'async', 'acme');
 SELECT projector_set_mode('fold', 'shadow');
 SELECT count(*) FROM projector_start_run('fold', tenant_id => 'acme');
@@ -307,7 +307,7 @@ SELECT projector_set_mode('fold', NULL, 'acme');
 SELECT projector_drain() >= 0;
 
 --
--- live apply goes on until a run has begun
+-- events are applied live until a run has begun
 --
 SELECT count(*) FROM projector_start_run('handler', tenant_id => 'acme');
 SELECT count(*) FROM projector_start_run('handler', 'beta', 'catch_up');
@@ -358,7 +358,7 @@ SELECT cancel_all();
 TABLE active;
 
 --
--- states, also by hand
+-- states, even if they are changed by hand
 --
 CREATE FUNCTION step(before text, after text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
@@ -398,7 +398,7 @@ ALTER TABLE owned OWNER TO regress_runs_owner;
 SET ROLE regress_runs_owner;
 SELECT projector_create('owned', targets => '{owned}', fold_columns => '{"total": "s.total + 1"}', mode => 'off');
 SELECT count(*) FROM projector_start_run('owned', tenant_id => 'acme');
--- those of all projections are of one's own
+-- without a name: only the caller's own projections
 SELECT count(*) FROM projector_start_run(NULL, tenant_id => 'beta');
 RESET ROLE;
 SELECT projection_name, tenant_id, requested_by FROM projector.runs WHERE state = 'queued' ORDER BY id;
@@ -425,12 +425,12 @@ SELECT projector_cancel_run(:run);
 SELECT count(*) FROM projector_start_run('owned', tenant_id => 'ghost');
 RESET ROLE;
 SELECT projection_name, tenant_id, state, requested_by, error_message FROM projector.runs WHERE projection_name = 'owned' ORDER BY id;
--- one that has ended can be cancelled by nobody, but not everybody is told so
+-- an ended run cannot be cancelled; other roles only get a permission error
 SET ROLE regress_runs_other;
 SELECT projector_cancel_run(:run);
 SET ROLE regress_runs_owner;
 SELECT projector_cancel_run(:run);
--- dropped, its runs are gone with it
+-- dropping a projection removes its runs
 SELECT projector_drop('owned');
 RESET ROLE;
 SELECT count(*) FROM projector.runs WHERE projection_name = 'owned';

@@ -1,5 +1,5 @@
--- A projection's code, running in a client's session, does not reach what is the
--- session's: cursors, descriptors of large objects, settings of the next event.
+-- A projection's code that runs in a client's session cannot affect the session:
+-- its cursors, its large object descriptors, the settings of the next event.
 \pset format unaligned
 \pset tuples_only on
 CREATE EXTENSION projector;
@@ -11,7 +11,7 @@ CREATE TABLE secret (x text);
 INSERT INTO secret VALUES ('one'), ('two'), ('three');
 SET ROLE regress_guest;
 CREATE TABLE guest.seen (tenant_id text, what text);
--- it does what the event says, and notes what came of it
+-- runs the command in the event, and records the result
 CREATE FUNCTION guest.obey(e projector.event) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     c refcursor := coalesce(e.payload->>'cursor', 'c');
@@ -49,7 +49,7 @@ COMMIT;
 SELECT give('{"do": "fetch", "cursor": "held"}'), give('{"do": "close", "cursor": "held"}');
 FETCH held;
 CLOSE held;
--- nor those of its loops: all rows come
+-- cursors of the client's loops: all rows are returned
 CREATE FUNCTION loop() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     r record;
@@ -62,7 +62,7 @@ BEGIN
 END $$;
 SELECT loop();
 TABLE guest.seen;
--- what it leaves open is closed
+-- cursors that it leaves open are closed
 BEGIN;
 SELECT give('{"do": "leave open", "cursor": "mine"}');
 SELECT name FROM pg_cursors WHERE name = 'mine';
@@ -70,7 +70,7 @@ ALTER TABLE guest.seen ADD more int;
 COMMIT;
 
 --
--- large objects, the seed, and errors that end the session
+-- large objects, setseed(), and exit_on_error
 --
 BEGIN;
 SELECT lo_create(4711) = 4711, lo_open(4711, 393216);

@@ -1,5 +1,5 @@
--- A projection's code runs with fixed settings, whoever appends, rebuilds or
--- verifies; only the projection's own "settings" deviate.
+-- A projection's code runs with fixed settings in every session; only the
+-- projection's own "settings" override them.
 \pset format unaligned
 \pset tuples_only on
 CREATE EXTENSION projector;
@@ -7,7 +7,7 @@ CREATE EXTENSION projector;
 \i sql/include/try.sql
 
 --
--- one line for every setting that could show
+-- one line for every setting that could make a difference
 --
 CREATE FUNCTION render(e projector.event) RETURNS text STABLE LANGUAGE plpgsql AS $$
 #variable_conflict error
@@ -21,7 +21,7 @@ BEGIN
     EXCEPTION WHEN division_by_zero THEN
         message := sqlerrm;
     END;
-    -- parsed anew each time, so that settings of the parser count
+    -- parsed each time, so that settings of the parser count
     EXECUTE $q$SELECT '\' || (NULL::int = NULL) || quote_ident('a') || ARRAY['x', NULL]::text$q$ INTO dynamic;
     RETURN concat_ws(' | ', at, to_char(at, 'TZ TMDay'), at::date, '01-02-03'::text::date, age(at, at - '3 days 4 h'::interval),
         0.1::float8 + 0.2, '\xdeadbeef'::bytea, to_tsvector('the cats'), coalesce(dynamic, 'null'),
@@ -72,14 +72,14 @@ SELECT projector_append('acme', 'plain', 'E', '{"at": "2024-03-01 12:00:00+00", 
 SELECT projector_drain();
 CALL be_hostile();
 SELECT projector_append('acme', 'hostile async', 'E', '{"at": "2024-03-01 12:00:00+00", "text": "the cats"}');
--- (a replica appends nothing itself, so this one comes after the append)
+-- (set after the append: with session_replication_role = replica an append fires no triggers)
 SET session_replication_role = replica;
 SELECT projector_drain();
 RESET session_replication_role;
 SELECT count(projector_set_mode(name, 'inline')) FROM projector.projections;
 SELECT projector_append('acme', 'hostile inline', 'E', '{"at": "2024-03-01 12:00:00+00", "text": "the cats"}');
 SET session_replication_role = replica;
--- the session is as it was
+-- the session has not changed
 SELECT name, setting FROM pg_settings WHERE name IN ('TimeZone', 'DateStyle', 'IntervalStyle', 'extra_float_digits', 'bytea_output', 'lc_monetary', 'lc_time',
     'default_text_search_config', 'xmloption', 'array_nulls', 'standard_conforming_strings', 'session_replication_role', 'plpgsql.variable_conflict',
     'timezone_abbreviations') ORDER BY name COLLATE "C";
@@ -118,7 +118,7 @@ SELECT projector_rebuild('fold');
 SELECT DISTINCT left(line, 43) FROM by_fold;
 SELECT tenant_id, matches FROM projector_verify('fold');
 SELECT DISTINCT projection_name, stale FROM projector.status_by_tenant WHERE projection_name = 'fold';
--- a value that is not known here, as after a restore: the projection stops, appends do not, and it goes on once it is known
+-- an unknown value, as after a restore: the projection stops, appends do not; it continues when the value is valid
 SET client_min_messages = warning;
 UPDATE projector.projections SET settings = '{"TimeZone": "Nowhere/Land"}' WHERE name = 'fold';
 SELECT projector_append('acme', 'waits', 'E', '{"at": "2024-03-01 12:00:00+00", "text": "the cats"}');
@@ -132,7 +132,7 @@ UPDATE projector.projections SET settings = '{"TimeZone": "Europe/Berlin", "extr
 RESET client_min_messages;
 SELECT projector_drain();
 SELECT last_event_version, left(line, 43) FROM by_fold WHERE id = 'waits';
--- what is shown and hashed does not depend on them
+-- output and hashes of rows do not depend on them
 SELECT projector_alter('fold', '{"settings": {"TimeZone": null, "extra_float_digits": null, "app.colour": null}}');
 CREATE TABLE times (tenant_id text, id text, at timestamptz, f float8, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 CREATE TABLE times_here (LIKE times INCLUDING ALL);

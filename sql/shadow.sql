@@ -1,15 +1,15 @@
 --
--- Mode "shadow": events are tried and rolled back.  What would fail is known
--- before anything is changed, and once the mode changes all is applied.
+-- Mode "shadow": events are tried and rolled back.  Failures are known before
+-- anything is changed.  When the mode changes, all events are applied.
 --
 CREATE EXTENSION projector;
--- what the guard refuses is done nevertheless
+-- allow DDL that the guard would refuse
 SET projector.guard_ddl = off;
 \set SHOW_CONTEXT never
 
--- An account cannot be drawn upon before it is opened, nor below zero: an event
--- tried without those before it would fail.  How often the handler is called is
--- counted by sequences, which a rollback leaves alone.
+-- An account must be opened before a withdrawal, and cannot go below zero: an
+-- event tried without the earlier ones would fail.  Sequences count the calls of
+-- the handler, because a rollback does not reset them.
 CREATE TABLE account (tenant_id text, account_id text, balance bigint NOT NULL CHECK (balance >= 0), path text NOT NULL, PRIMARY KEY (tenant_id, account_id));
 CREATE SEQUENCE calls;
 CREATE SEQUENCE calls_beta;
@@ -33,7 +33,7 @@ BEGIN
     ALTER SEQUENCE calls RESTART;
     ALTER SEQUENCE calls_beta RESTART;
 END $$;
--- opens, pays in and draws: [0, 5, -3] opens the account, pays in 5, draws 3
+-- opening, deposits and withdrawals: [0, 5, -3] opens, deposits 5, withdraws 3
 CREATE FUNCTION append(tenant text, item text, VARIADIC amounts int[]) RETURNS bigint LANGUAGE sql AS $$
     SELECT projector_append_batch(tenant, item, jsonb_agg(CASE amount WHEN 0 THEN '{"event_type": "Opened", "payload": 0}'
         ELSE jsonb_build_object('event_type', 'Moved', 'payload', amount) END ORDER BY n)) FROM unnest(amounts) WITH ORDINALITY u (amount, n) $$;
@@ -58,7 +58,7 @@ CREATE VIEW cursor AS
     FROM projector.projection_cursors c ORDER BY 1;
 
 --
--- Created over a log with a history: that is not touched
+-- Created over an existing log: old events are not tried
 --
 SELECT append('acme', 'old', 0, 10);
 SELECT projector_create('accounts', handler => 'apply_account', targets => '{account}', mode => 'shadow',
@@ -70,8 +70,8 @@ SELECT * FROM cursor;
 --
 -- A trial
 --
--- a: fine, if each is tried behind the others; b: the third would fail;
--- c: not open; d: more than a batch; old: goes on from its history
+-- a: passes, if each is tried after the others; b: the third would fail;
+-- c: not open; d: more than a batch; old: continues from its old events
 SELECT append('acme', 'a', 0, 5, -3), append('acme', 'b', 0, 5, -8), append('acme', 'c', 5), append('acme', 'd', 0, 1, 1, 1, 1, 1), append('acme', 'old', -10);
 SELECT * FROM work;
 SELECT projector_drain();
@@ -84,7 +84,7 @@ SELECT * FROM cursor;
 -- a batch tries its aggregates from their offsets on, at most four events of
 -- each: a 3, b 1; b 3, c 1, d 1; d 4; d 4, old 3
 SELECT acme FROM called();
--- and is not tried again, today or later
+-- and none is tried again
 SELECT projector_drain();
 SET projector.clock_offset = '1 d';
 SELECT projector_drain();
@@ -96,14 +96,14 @@ CREATE VIEW stats AS
     FROM projector.outbox GROUP BY 1, 2 ORDER BY 1, 2;
 SELECT projection_name, tenant_id, pending, held, failed, dead FROM stats;
 DROP VIEW stats;
--- new events are: behind those that passed, and those that fail
+-- new events are tried: after those that passed, and after those that failed
 SELECT append('acme', 'a', -2), append('acme', 'a', -1), append('acme', 'b', 4);
 SELECT projector_drain();
 SELECT * FROM work WHERE aggregate_id IN ('a', 'b');
 SELECT * FROM failure;
 SELECT acme FROM called();
 
--- each item once: one drain or many, the handler sees the same
+-- each item once: with one drain or many, the handler gets the same events
 SELECT append('beta', 'p', 0, 1), append('beta', 'q', 0);
 SELECT projector_drain();
 SELECT beta FROM called();
@@ -114,7 +114,7 @@ SELECT projector_drain();
 SELECT beta FROM called();
 SELECT * FROM work WHERE tenant_id = 'beta';
 
--- what cannot be done to it
+-- calls that are refused
 SELECT projector_retry('accounts', 'acme', 'c', 1);
 SELECT projector_reset('accounts', force => true);
 SELECT projector_reset('accounts', 'acme', force => true);
@@ -122,25 +122,25 @@ SELECT projector_reset('accounts', 'acme', force => true);
 SELECT projector_retry('accounts', 'acme', 'a', 1);
 SELECT projector_reset('accounts', 'acme', 'a', force => true);
 \set VERBOSITY default
--- nothing to requeue, as nothing has failed; but an event can be passed over
+-- nothing to requeue, because nothing has failed; but an event can be skipped
 SELECT projector_requeue('accounts', 'acme', 'c', 1);
 SELECT projector_skip('accounts', 'acme', 'b', 3, 'would fail');
 SELECT * FROM work WHERE aggregate_id = 'b';
 
 --
--- Switched on: the history, and all that was tried, in order
+-- Switched on: the old events, and all that were tried, in order
 --
 SELECT projector_set_mode('accounts', 'async');
 SELECT * FROM work;
 SELECT projector_drain();
 SELECT * FROM account ORDER BY 1, 2;
 SELECT * FROM work;
--- what would have failed and does, is a failure now; what does not, is closed
+-- an event that fails is a failure now; one that no longer fails is closed
 SELECT tenant_id, aggregate_id, seq, error_code, retries, recoverable, metadata - 'skipped_by' AS metadata, resolution FROM failure;
 SELECT * FROM offsets;
 SELECT * FROM cursor;
 SELECT what, tenant_id, aggregate_id FROM differences ORDER BY 2, 3, 1;
--- an account opened by hand mends it
+-- an account opened by hand repairs it
 INSERT INTO account VALUES ('acme', 'c', 0, '0');
 SELECT projector_retry('accounts', 'acme', 'c', 1);
 UPDATE account SET path = '1' WHERE account_id = 'c';
@@ -170,7 +170,7 @@ SELECT * FROM work;
 SELECT projector_set_mode('accounts', 'shadow');
 SELECT append('acme', 'a', 2), append('acme', 'b', -3), append('acme', 'b', -3), append('beta', 'a', -1);
 SELECT acme > 0 AS reset FROM called();
--- the failed one is known, and not tried; what is behind it cannot be; the
+-- the failed event is not tried, and later ones of its aggregate cannot be; the
 -- others are, even if the failed one is due
 SET projector.clock_offset = '2 h';
 SELECT projector_drain();
@@ -188,7 +188,7 @@ RESET projector.clock_offset;
 SELECT * FROM account ORDER BY 1, 2;
 SELECT * FROM work;
 SELECT * FROM failure;
--- mended: those who failed, and those who waited
+-- repaired: the failed events, and those that waited
 ALTER TABLE account DROP CONSTRAINT account_balance_check;
 SET projector.clock_offset = '6 h';
 SELECT projector_drain();
@@ -211,7 +211,7 @@ SELECT * FROM failure WHERE aggregate_id = 's';
 SELECT what, tenant_id, aggregate_id FROM differences ORDER BY 2, 3, 1;
 SELECT projector_retry('accounts', 'beta', 't', 1);
 SELECT projector_reset('accounts', 'beta', force => true);
--- the others can be switched meanwhile; its own trials stay
+-- the other tenants can be switched; this one's trials stay
 SELECT projector_set_mode('accounts', 'follow');
 SELECT append('acme', 's', 1), append('beta', 't', 2);
 SELECT * FROM called() \gset
@@ -222,7 +222,7 @@ SELECT projector_set_mode('accounts', NULL, 'beta');
 SELECT projector_drain();
 SELECT * FROM work;
 SELECT * FROM account WHERE account_id IN ('s', 't') ORDER BY 1, 2;
--- a batch of nothing but an event passed over does not end a drain
+-- a batch of only a skipped event does not end a drain
 SELECT projector_alter('accounts', '{"options": {"batch_size": 1}}');
 SELECT projector_skip('accounts', 'beta', 's', 2, 'too much');
 SELECT projector_drain();
@@ -232,7 +232,7 @@ SELECT * FROM differences;
 SELECT * FROM work;
 
 --
--- By way of shadow to other modes
+-- From shadow to other modes
 --
 SELECT projector_set_mode('accounts', 'shadow');
 SELECT append('acme', 'u', 0, 1, 2), append('gamma', 'u', 0, 1);
@@ -255,7 +255,7 @@ SELECT * FROM work;
 SELECT * FROM differences;
 SELECT state, passed = events AS at_the_end, count(*) FROM cursor GROUP BY 1, 2;
 
--- what would have failed, and does not, is closed
+-- a failure of a trial is closed if the event is applied
 SELECT projector_set_mode('accounts', 'shadow');
 SELECT append('gamma', 'w', 5);
 SELECT projector_drain();
@@ -268,7 +268,7 @@ UPDATE account SET path = '1' WHERE account_id = 'w';
 SELECT * FROM differences;
 SELECT tenant_id, aggregate_id, seq, error_message, metadata, resolution FROM failure WHERE aggregate_id = 'w';
 
--- a tenant that is tried by itself is not tried again when the others no longer are
+-- a tenant with its own mode shadow is not tried again when the others leave it
 SELECT * FROM called() \gset
 SELECT projector_set_mode('accounts', 'shadow'), projector_set_mode('accounts', 'shadow', 'beta');
 SELECT append('acme', 'x', 0, 1), append('beta', 'x', 0, 1);
@@ -283,8 +283,7 @@ SELECT projector_drain();
 SELECT * FROM differences;
 SELECT * FROM work;
 
--- what applying would find wrong with an event, a trial finds too: a payload
--- that was changed, and an event that is gone
+-- a trial also finds a payload that was changed, and an event that is missing
 SELECT projector_alter('accounts', '{"options": {"batch_size": 4}}');
 SELECT projector_set_mode('accounts', 'shadow');
 SELECT append('acme', 'y', 0, 1, 2), append('acme', 'z', 0, 1, 2);

@@ -1,4 +1,4 @@
--- When is a read model stale, who may ask, and what asking does not do.
+-- When a read model is stale, who can see it, and that reading it changes nothing.
 \pset format unaligned
 \pset tuples_only on
 \set SHOW_CONTEXT never
@@ -17,7 +17,7 @@ SELECT projector_drain();
 CREATE VIEW stale AS SELECT projection_name, stale FROM projector.status_by_tenant ORDER BY 1;
 TABLE stale;
 
--- a reader who may not look into the schema sees the same
+-- a reader without privileges on the schema sees the same
 CREATE ROLE regress_reader;
 GRANT USAGE ON SCHEMA projector TO regress_reader;
 GRANT SELECT ON projector.status_by_tenant TO regress_reader;
@@ -26,10 +26,10 @@ SET ROLE regress_reader;
 SELECT projection_name, stale, why FROM projector.status_by_tenant ORDER BY 1;
 RESET ROLE;
 
--- other targets: what they have was not made by this definition
+-- other targets: their rows were not made by this definition
 SELECT projector_alter('notes', '{"targets": ["hidden.third"]}');
 TABLE stale;
--- back again: what came meanwhile went elsewhere
+-- back again: events in between went to the other targets
 SELECT projector_alter('notes', '{"targets": ["hidden.other"]}');
 TABLE stale;
 SELECT projector_rebuild('notes');
@@ -39,16 +39,16 @@ SELECT projector_alter('notes', '{"targets": ["hidden.other"]}');
 ALTER TABLE hidden.other RENAME TO another;
 SELECT projector_pause('notes'), projector_resume('notes');
 TABLE stale;
--- a body is
+-- a new function body is a change
 CREATE OR REPLACE FUNCTION hidden.fold(s hidden.stock, e projector.event) RETURNS hidden.stock IMMUTABLE LANGUAGE sql AS
     'SELECT e.tenant_id, e.aggregate_id, coalesce(s.n, 0) + 2, NULL::uuid, NULL::bigint';
 TABLE stale;
--- a rebuild notes what it was made with
+-- a rebuild stores the definition it used
 SELECT projector_rebuild('stock', 'acme');
 TABLE stale;
 SELECT count(*) FROM projector.projection_cursors WHERE definition_hash IS NULL;
 
--- the registry is changed with triggers switched off: sessions learn of it
+-- the registry is changed with triggers disabled: sessions still notice
 SELECT projector_set_mode('stock', 'inline');
 SELECT projector_append('acme', 'a', 'E', '{}');
 SELECT n FROM hidden.stock;

@@ -8,7 +8,7 @@ CREATE TABLE journal (id bigserial, tenant_id text, aggregate_id text, log_seq b
 CREATE VIEW oracle AS
     SELECT tenant_id::text, payload->>'day' AS day, count(*) AS events, sum((payload->>'qty')::numeric) AS qty
     FROM projector.events GROUP BY 1, 2;
--- refused: what is no statement, several, a query, a command, what cannot be planned
+-- refused: not a statement, several statements, a query, a utility command, a planning error
 SELECT try($$SELECT projector_create('p', statement => 'INSERT INTO')$$);
 SELECT try($$SELECT projector_create('p', statement => 'DELETE FROM totals; DELETE FROM totals')$$);
 SELECT try($$SELECT projector_create('p', statement => '')$$);
@@ -67,7 +67,7 @@ SELECT try($$SELECT projector_append('inl', 'c', 'Sold', '{"day": "d1", "qty": "
 SELECT projector_append('inl', 'c', 'Sold', '{"day": "d1", "qty": 10}');
 SELECT * FROM totals WHERE tenant_id = 'inl';
 
--- the plan is kept, and made anew when it must be
+-- the plan is kept, and made again when necessary
 ALTER TABLE totals ALTER qty TYPE numeric(20, 2);
 SELECT projector_append('inl', 'c', 'Sold', '{"day": "d1", "qty": 0.125}');
 SELECT * FROM totals WHERE tenant_id = 'inl';

@@ -1,4 +1,4 @@
--- How things are: projector.status, projector.status_by_tenant,
+-- Reports: projector.status, projector.status_by_tenant,
 -- projector.problems, projector_health(), counters and retention.
 \set VERBOSITY terse
 CREATE EXTENSION projector;
@@ -6,7 +6,7 @@ CREATE TABLE model (tenant_id text, id text, path text NOT NULL DEFAULT '',
     last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 CREATE TABLE ordered (tenant_id text, v text);
 CREATE TABLE poison (v text);
--- (it only claims to be immutable, so that the test can change its mind)
+-- (it is wrongly declared IMMUTABLE, so that the test can change its result)
 CREATE FUNCTION eat(v text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM poison p WHERE p.v = eat.v) THEN
@@ -38,12 +38,12 @@ CREATE VIEW problems AS
     SELECT level, problem, projection_name AS name, tenant_id AS t, since IS NOT NULL AS since, events, plain(detail) AS detail, remedy
     FROM projector.problems WHERE problem <> 'no_worker';
 
--- nothing there, nothing to say
+-- no projections, no rows
 SELECT * FROM status;
 SELECT projection_name, mode, state, tenants_not_ok, lag_events, lag_time, dead, why FROM projector.status;
 SELECT * FROM problems;
 SELECT * FROM projector_health();
--- events that nobody has seen yet
+-- events that no drain has read yet
 SELECT projector_append('t', 'a', 'A', '"1"'), projector_append('t', 'a', 'B', '"2"'), projector_append('t', 'b', 'A', '"3"'), projector_append('u', 'a', 'A', '"4"');
 SELECT * FROM status;
 SELECT projection_name, tenant_id, lag_events, lag_time < '1 day' AS recent, oldest_log_seq, last_log_seq FROM projector.status_by_tenant ORDER BY 1, 2;
@@ -55,14 +55,14 @@ SELECT * FROM status;
 SELECT * FROM counters;
 SELECT count(*) FROM projector.problems;
 
--- the oldest event decides, whatever has been applied since
+-- the oldest unapplied event decides, even if later ones are applied
 INSERT INTO poison VALUES ('5');
 SELECT projector_append('t', 'a', 'A', '"5"'), projector_append('t', 'a', 'A', '"6"'), projector_append('t', 'b', 'A', '"7"');
 SELECT projector_drain();
 SELECT * FROM status WHERE t = 't';
 SELECT projection_name, tenant_id, lag_events, oldest_log_seq FROM projector.status_by_tenant WHERE lag_events > 0 ORDER BY 1, 2;
 SELECT * FROM problems;
--- once more, and it is dead
+-- one more failure, and it is dead
 SELECT projector_retry('model', 't', 'a', 3);
 SELECT * FROM status WHERE t = 't' AND name = 'model';
 SELECT * FROM problems WHERE name = 'model';
@@ -108,7 +108,7 @@ SELECT remedy FROM problems \gexec
 SELECT projector_drain() > 0 AS drained;
 SELECT state, why, lag, cursor_state FROM status WHERE name = 'model' AND t = 't';
 
--- a definition that is not the one the read model was made with
+-- a definition other than the one that made the read model
 SELECT projector_alter('model', '{"event_types": ["A", "B"]}');
 SELECT name, t, stale FROM status WHERE name = 'model';
 SELECT projector_rebuild('model', 't') > 0 AS rebuilt;
@@ -124,7 +124,7 @@ DROP FUNCTION note CASCADE;
 SELECT name, t, stale FROM status WHERE name = 'ordered';
 SELECT projector_drop('ordered');
 
--- a definition that has changed, a mode that tries only, what cannot run, a run that failed
+-- a changed definition, mode shadow, a projection that cannot run, a failed run
 SELECT projector_alter('model', '{"event_types": ["A", "B", "C"]}');
 SELECT * FROM problems;
 SELECT remedy FROM problems \gexec
@@ -165,7 +165,7 @@ SELECT * FROM problems;
 SELECT remedy FROM problems \gexec
 SELECT * FROM problems;
 
--- what is applied inline is counted, too
+-- events applied inline are counted too
 SELECT projector_set_mode('model', 'inline');
 SELECT projector_drain();
 SELECT applied AS before FROM counters WHERE t = 't' \gset
@@ -178,7 +178,7 @@ SELECT projector_drain();
 SELECT applied - :before AS more FROM counters WHERE t = 't';
 SELECT count(*) FROM projector.projection_deltas;
 
--- history is removed, and decisions are not
+-- history is removed, decisions to skip are not
 SELECT projector_skip('model', 't', 'c', 3, 'bad');
 SELECT projector_drain();
 SELECT resolution, count(*) FROM projector.failures GROUP BY 1 ORDER BY 1;

@@ -1,5 +1,5 @@
--- A projection that cannot run stops once: nothing is tried, nothing is counted,
--- and it goes on by itself when the cause is gone.
+-- A projection that cannot run stops: nothing is tried, no attempt is counted,
+-- and it continues when the cause is gone.
 \pset format unaligned
 \pset tuples_only on
 \set SHOW_CONTEXT never
@@ -42,7 +42,7 @@ TABLE now;
 SELECT projection_name, why, stale FROM projector.status_by_tenant ORDER BY 1;
 SELECT projector_append('acme', 'b', 'E', '{}');
 TABLE now;
--- a right that is taken away
+-- a revoked privilege
 CREATE ROLE regress_stopped;
 GRANT USAGE ON SCHEMA projector TO regress_stopped;
 GRANT EXECUTE ON FUNCTION projector_create TO regress_stopped;
@@ -59,7 +59,7 @@ SELECT why FROM projector.status_by_tenant WHERE projection_name = 'theirs';
 GRANT EXECUTE ON FUNCTION their_note TO regress_stopped;
 SELECT projector_drain();
 SELECT count(*) FROM theirs;
--- an owner of none of the targets
+-- an owner that does not own the targets
 ALTER TABLE theirs OWNER TO CURRENT_USER;
 SELECT projector_append('acme', 't', 'T', '{}');
 SELECT why FROM projector.status_by_tenant WHERE projection_name = 'theirs';

@@ -1,4 +1,4 @@
--- A new user's mistakes are told, with the name of what is wrong and what to do.
+-- Typical mistakes of a new user get an error that names the mistake and the remedy.
 \pset format unaligned
 \pset tuples_only on
 \set SHOW_CONTEXT always
@@ -10,7 +10,7 @@ SELECT projector_append('acme', 'a', 'E', '{"by": 5}');
 SELECT projector_drain();
 
 --
--- A tenant or an aggregate that is nowhere
+-- An unknown tenant or aggregate
 --
 SELECT projector_rebuild('stock', 'acne');
 SELECT projector_rebuild('stock', 'acme', 'b');
@@ -24,7 +24,7 @@ SELECT projector_wait('stock', 'acme', 'b', 1, '0 s');
 SELECT projector_wait_log('stock', 'acne', 1, '0 s');
 SELECT count(*) FROM projector.projection_cursors;
 SELECT count(*) FROM projector.projection_runs;
--- one that has rows alone, or a cursor alone, exists
+-- one that has only rows, or only a cursor, exists
 INSERT INTO stock VALUES ('old', 'x', 1);
 SELECT projector_rebuild('stock', 'old', 'x');
 INSERT INTO stock VALUES ('old', 'x', 1);
@@ -34,7 +34,7 @@ SELECT projector_pause('stock', 'next'), projector_resume('stock', 'next');
 SELECT projector_rebuild('stock', 'next');
 
 --
--- Pauses of tenants outlive that of all
+-- Pauses of tenants remain when the pause of the projection ends
 --
 SELECT projector_pause('stock', 't' || i) FROM generate_series(1, 12) i;
 SELECT projector_pause('stock');
@@ -69,7 +69,7 @@ SELECT error_message, split_part(error_context, E'\n', 1) FROM projector.failure
 SELECT projector_drop('keyed');
 
 --
--- An expression that cannot be: the caret is in it
+-- An invalid expression: the error position is inside it
 --
 CREATE TABLE free_stock (LIKE stock INCLUDING ALL);
 SELECT projector_create('x', fold_columns => '{"n": "s.n + colour"}', targets => '{free_stock}');

@@ -1,5 +1,5 @@
--- A row of the registry that cannot be read, with an unknown option or a bad
--- value, stops nobody's appends, and can be altered and dropped.
+-- A registry row that cannot be read, because of an unknown option or a bad
+-- value, does not stop appends, and can be altered and dropped.
 \pset format unaligned
 \pset tuples_only on
 \set SHOW_CONTEXT never
@@ -15,7 +15,7 @@ CREATE VIEW rows AS SELECT (SELECT sum(n) FROM good) AS good, (SELECT sum(n) FRO
 SELECT projector_append('acme', 'a', 'E', '{}');
 TABLE rows;
 SELECT spoil('{"colour": "red"}');
--- even in mode strict it is queued
+-- events are queued even in mode strict
 SELECT projector_append('acme', 'a', 'E', '{}');
 TABLE rows;
 SELECT DISTINCT projection_name, regexp_replace(why, 'projector.enabled = off|no worker runs here', 'no worker') AS why FROM projector.status_by_tenant ORDER BY 1;
@@ -40,7 +40,7 @@ UPDATE projector.projections SET event_types = '{E,NULL}' WHERE name = 'bad';
 SELECT spoil('{}');
 SELECT projector_append('acme', 'b', 'E', '{}');
 SELECT DISTINCT why FROM projector.status_by_tenant WHERE projection_name = 'bad';
--- what it is can be changed, once what is wrong is removed
+-- its definition can be changed after the bad value is removed
 SELECT spoil('{"colour": "red", "batch_size": 10}');
 SELECT projector_alter('bad', '{"event_types": ["E"]}');
 SELECT projector_alter('bad', '{"event_types": ["E"], "options": {"colour": null}}');
@@ -60,7 +60,7 @@ CREATE FUNCTION handle(e projector.event) RETURNS void LANGUAGE sql AS
     $$INSERT INTO bad (tenant_id, id, n) VALUES (e.tenant_id, e.aggregate_id, 1) ON CONFLICT (tenant_id, id) DO UPDATE SET n = bad.n + 1$$;
 CREATE FUNCTION fold(s bad, e projector.event) RETURNS bad LANGUAGE plpgsql IMMUTABLE AS
     $$BEGIN s.tenant_id := e.tenant_id; s.id := e.aggregate_id; s.n := coalesce(s.n, 0) + 1; RETURN s; END$$;
--- registered as it should be, then spoilt: is anybody else stopped, and can it be altered and dropped?
+-- created correctly, then damaged: are others stopped, and can it be altered and dropped?
 CREATE FUNCTION spoil_row(change text, kind text DEFAULT 'fold_columns') RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     why text;
@@ -106,7 +106,7 @@ SELECT spoil_row('fold = NULL', 'fold');
 SELECT spoil_row('fold_columns = NULL');
 SELECT spoil_row('fold_columns = ''[]''');
 SELECT spoil_row('statement = NULL', 'statement');
--- where the tables are known, any change restores their names
+-- if the tables' oids are known, any change restores their names
 SELECT projector_create('bad', fold_columns => '{"n": "s.n + 1"}', targets => '{bad}');
 UPDATE projector.projections SET targets = '{NULL}' WHERE name = 'bad';
 SELECT projector_alter('bad', '{}');
@@ -120,7 +120,7 @@ SELECT projector_create('bad', fold_columns => '{"n": "s.n + 1"}', targets => '{
 SELECT projector_drop('good');
 SELECT projector_alter('bad', '{"options": {"batch_size": 5}}');
 SELECT projector_rebuild(NULL, 'acme');
--- but none that never was
+-- but not an unknown one
 SELECT projector_alter('bad', '{"options": {"depends_on": ["good", "nothing"]}}');
 SELECT projector_alter('bad', '{"options": {"depends_on": null}}');
 SELECT options FROM projector.projections;

@@ -1,4 +1,4 @@
--- Code of users' types and tables runs as the projection's owner and as nobody else: casts, output functions, operators, whoever reads the rows.
+-- Code of users' types and tables (casts, output functions, operators) runs as the projection's owner only, for every reader of the rows.
 \set VERBOSITY terse
 CREATE EXTENSION projector;
 CREATE ROLE regress_maker;
@@ -9,7 +9,7 @@ CREATE TABLE secret (n int);
 
 SET SESSION AUTHORIZATION regress_maker;
 SET search_path = maker, public;
--- says so if it runs as anybody else, or may do what only others may
+-- reports if it runs as another role, or has another role's privileges
 CREATE FUNCTION maker.spy(what text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF current_user <> 'regress_maker' THEN
@@ -60,7 +60,7 @@ SELECT key, live->'mood' AS live, rebuilt->'mood' AS rebuilt FROM projector_prev
 SELECT length(projector_digest('feelings', 'acme')), length(projector_digest('notes', 'acme'));
 SELECT projector_rebuild('feelings', 'acme', 'b'), projector_rebuild('notes', 'acme');
 SELECT matches FROM projector_verify('feelings') UNION ALL SELECT matches FROM projector_verify('notes');
--- no row was written, by whatever has not been rolled back
+-- no call has written to this table (rolled back calls do not show here)
 SELECT count(*) FROM secret;
 
 DROP EXTENSION projector CASCADE;

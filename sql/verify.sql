@@ -22,14 +22,14 @@ FROM (VALUES ('a', 1), ('a', 2), ('b', 3), ('b', 4), ('b', 5), ('c', 6)) v (a, q
 SELECT projector_append('u', 'a', 'Moved', '{"qty": 1, "lane": 0}');
 SELECT projector_drain();
 
--- kept with every batch, and what the rows say
+-- the stored digest equals the one computed from the rows
 CREATE VIEW agreement AS
     SELECT projection_name, tenant_id, row_count, digest = projector_digest(projection_name, tenant_id) AS agrees,
         (SELECT max(d.last_log_seq) FROM projector.projection_digests d JOIN projector.projections p USING (projection_id)
          WHERE p.name = s.projection_name AND d.tenant_id = s.tenant_id) AS last_log_seq
     FROM projector.status_by_tenant s WHERE digest IS NOT NULL ORDER BY 1, 2;
 SELECT * FROM agreement;
--- whatever the settings of who asks
+-- with any settings of the caller
 SELECT projector_digest('stock', 't') AS digest \gset
 SET DateStyle = 'German'; SET TimeZone = 'Asia/Tokyo'; SET extra_float_digits = -10; SET IntervalStyle = 'iso_8601';
 SELECT projector_digest('stock', 't') = :'digest' AS same;
@@ -42,25 +42,25 @@ TRUNCATE stock;
 INSERT INTO stock SELECT * FROM other;
 SELECT projector_digest('stock', 't') = :'digest' AS same;
 DROP TABLE other;
--- of handlers it is kept when somebody asks
+-- a handler's digest is stored when it is computed
 SELECT projector_digest('moves', 't') <> projector_digest('moves', 'u') AS differ;
 SELECT projection_name, tenant_id, row_count FROM projector.status_by_tenant WHERE projection_name = 'moves' AND digest IS NOT NULL ORDER BY 2;
 SELECT projector_digest_all('t') = projector_digest_all('t') AS same, projector_digest_all('t') <> projector_digest_all('u') AS differ,
     length(projector_digest_all('t'));
 SELECT projector_digest('stock', 'nobody');
 
--- live is what the log implies, of every kind
+-- live rows equal rebuilt rows, for every kind
 CREATE VIEW verdict AS
     SELECT p.name, v.tenant_id, v.matches, v.live_digest = v.rebuilt_digest AS same_digest, v.differing_rows, v.sample
     FROM projector.projections p CROSS JOIN LATERAL projector_verify(p.name) v ORDER BY 1, 2;
 SELECT * FROM verdict;
--- and nothing has been changed by asking
+-- and verify has changed nothing
 SELECT * FROM agreement;
 SELECT count(*) FROM moves;
 SELECT count(*) FROM projector.projection_offsets WHERE projection_id < 0;
 SELECT count(*) FROM pg_class WHERE relname LIKE 'build%';
 
--- what was done by hand is found, in each of the tables
+-- changes by hand are found, in each of the tables
 UPDATE stock SET on_hand = 100 WHERE tenant_id = 't' AND item_id = 'a';
 DELETE FROM stock WHERE tenant_id = 't' AND item_id = 'b';
 INSERT INTO stock VALUES ('t', 'z', 1);
@@ -73,13 +73,13 @@ SELECT s->>'key' AS key, s->'live'->>'on_hand' AS live, s->'rebuilt'->>'on_hand'
 FROM projector_verify('stock', 't') v, jsonb_array_elements(v.sample) s;
 SELECT s->>'key' AS key, s->'live' AS live, s->'rebuilt' AS rebuilt
 FROM projector_verify('moves', 't') v, jsonb_array_elements(v.sample) s ORDER BY 1;
--- and mended: a fold by its aggregates, the others by their tenant
+-- and repaired: folds by aggregate, the others by tenant
 SELECT projector_rebuild('stock', 't', 'a'), projector_rebuild('stock', 't', 'b'), projector_rebuild('stock', 't', 'z');
 SELECT projector_rebuild('moves', 't'), projector_rebuild('totals', 't');
 SELECT name, tenant_id, matches, same_digest FROM verdict;
 SELECT * FROM agreement WHERE projection_name <> 'moves';
 
--- what has not been applied, or is to be passed over, is not held against live
+-- events that are not applied yet, or skipped, cause no difference
 SELECT projector_append('t', 'a', 'Moved', '{"qty": 7, "lane": 0}'), projector_append('t', 'd', 'Moved', '{"qty": 7, "lane": 0}');
 SELECT bool_and(matches) FROM verdict;
 SELECT projector_skip(name, 't', 'a', 3, 'a test') FROM projector.projections;
@@ -100,7 +100,7 @@ BEGIN;
 SELECT projector_append('t', 'a', 'Moved', '{"qty": 9}');
 ROLLBACK;
 SELECT * FROM agreement WHERE projection_name = 'stock' AND tenant_id = 't';
--- after the table was altered it is found anew
+-- after ALTER TABLE it is computed again
 ALTER TABLE stock ADD COLUMN note text DEFAULT 'x';
 SELECT projector_append('t', 'a', 'Moved', '{"qty": 9}');
 SELECT projector_drain();
@@ -111,7 +111,7 @@ SELECT projector_append('t', 'a', 'Moved', '{"qty": 9}'), projector_append('u', 
 SELECT projector_drain('stock');
 SELECT * FROM agreement WHERE projection_name = 'stock';
 
--- columns that do not count
+-- ignored columns
 UPDATE stock SET doc = '{}' WHERE tenant_id = 't';
 SELECT matches, differing_rows FROM projector_verify('stock', 't');
 SELECT projector_alter('stock', '{"options": {"digest_ignore": ["doc"]}}');
@@ -128,7 +128,7 @@ SELECT * FROM agreement WHERE projection_name = 'stock';
 SELECT projector_rebuild('stock', 't');
 SELECT projector_drain() > 0 AS drained;
 
--- what would be otherwise
+-- preview
 SELECT key, live->>'on_hand' AS live, rebuilt->>'on_hand' AS rebuilt
 FROM projector_preview('stock', '{"fold_columns": {"on_hand": "s.on_hand + 1"}}', 't') ORDER BY 1;
 SELECT count(*) FROM projector_preview('stock', '{"fold_columns": {"on_hand": "s.on_hand + 1"}}', 't', max_rows => 2);
@@ -143,13 +143,13 @@ SELECT * FROM projector_preview('stock', '{"fold_columns": {"nothing": "1"}}', '
 SELECT * FROM projector_preview('stock', '{"mode": "off"}', 't');
 SELECT * FROM projector_preview('stock', '{}', 't', max_rows => 0);
 
--- why a row is what it is
+-- explain
 SELECT log_seq, aggregate_id, sequence_number, event_type, payload->>'qty' AS qty, state->>'on_hand' AS on_hand FROM projector_explain('stock', 't', 'a');
 SELECT log_seq, aggregate_id, sequence_number, state->>'path' AS path FROM projector_explain('totals', 't', '1');
 SELECT log_seq, aggregate_id, sequence_number, state FROM projector_explain('moves', 't', 'b');
 SELECT * FROM projector_explain('stock', 't', 'nobody');
 
--- where it cannot be said
+-- where verify is refused
 SELECT projector_reset('stock', 't');
 SELECT * FROM projector_verify('stock', 't');
 SELECT projector_drain('stock');

@@ -1,4 +1,4 @@
--- The verdict of verify, and digests, do not depend on who asks, nor on how; and what explain lists.
+-- Results of verify, and digests, do not depend on the caller or its settings; and what explain lists.
 \pset format unaligned
 \pset tuples_only on
 SET client_min_messages = warning;
@@ -16,7 +16,7 @@ SELECT projector_digest('t', 'acme') AS digest \gset
 CREATE FUNCTION verdict() RETURNS text LANGUAGE sql AS
     $$SELECT concat_ws(' ', matches, live_digest = rebuilt_digest, differing_rows, (SELECT string_agg(k || '=' || (sample->0->'live'->>k), ' ' ORDER BY k) FROM unnest('{t_,at,span,raw,relation,type}'::text[]) k)) FROM projector_verify('t')$$;
 SELECT verdict(), (SELECT bool_and(matches) FROM projector_check_digests());
--- a difference in the last digit is one, whatever the session thinks of it
+-- a difference in the last digit is found, with any session settings
 UPDATE t SET t_ = t_ + 0.00000000000000001 * 5 WHERE id = 'a';
 SELECT verdict();
 SET extra_float_digits = -8;
@@ -33,7 +33,7 @@ SET client_min_messages = warning;
 SELECT verdict(), projector_digest('t', 'acme') = :'digest', (SELECT bool_and(matches) FROM projector_check_digests());
 SELECT projector_drop('t');
 
--- a key that does not count: rows are known by the rest of them
+-- an ignored key: rows are matched by their other columns
 CREATE TABLE entries (no bigserial PRIMARY KEY, tenant_id text, id text);
 CREATE FUNCTION handle(e projector.event) RETURNS void LANGUAGE sql AS 'INSERT INTO entries (tenant_id, id) VALUES (e.tenant_id, e.aggregate_id)';
 SELECT projector_create('entries', handler => 'handle', targets => '{entries}', options => '{"digest_ignore": ["no"], "shared_targets": true}');
@@ -45,7 +45,7 @@ INSERT INTO entries (tenant_id, id) VALUES ('acme', 'c'), ('acme', 'c');
 SELECT matches, live_digest = rebuilt_digest AS same, differing_rows FROM projector_verify('entries');
 SELECT s->>'key' AS key, s->'live'->>'id' AS live, s->'rebuilt'->>'id' AS rebuilt FROM projector_verify('entries') v, jsonb_array_elements(v.sample) s ORDER BY 1;
 
--- of a handler's events, those that were skipped have built nothing
+-- skipped events of a handler are not listed
 CREATE FUNCTION fail(e projector.event) RETURNS void LANGUAGE plpgsql AS $$BEGIN IF e.payload ? 'fails' THEN RAISE 'fails'; END IF; END$$;
 SELECT projector_create('fails', handler => 'fail', targets => '{entries}', event_types => '{F}', options => '{"shared_targets": true}');
 SELECT projector_append('acme', 'f', 'F', p::jsonb) FROM unnest('{"{}","{\"fails\": 1}","{}"}'::text[]) p;

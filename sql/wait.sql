@@ -1,11 +1,11 @@
--- Reading your own writes: projector_wait and projector_wait_log.  Nothing is
--- applied here unless the test says so; that waiters are woken is shown elsewhere.
+-- Reading your own writes: projector_wait and projector_wait_log.  Events are
+-- applied only by explicit drains; test/t/019_wait.pl shows that waiters are woken.
 \set VERBOSITY terse
 CREATE EXTENSION projector;
 CREATE TABLE model (tenant_id text, id text, path text NOT NULL DEFAULT '',
     last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 CREATE TABLE poison (v text);
--- (it only claims to be immutable, so that the test can change its mind)
+-- (it is wrongly declared IMMUTABLE, so that the test can change its result)
 CREATE FUNCTION eat(v text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM poison p WHERE p.v = eat.v) THEN
@@ -22,7 +22,7 @@ SELECT projector_wait('model', 't', 'a', 1, '0'), projector_wait('model', 't', '
 SELECT projector_drain();
 SELECT projector_wait('model', 't', 'a', 1), projector_wait('model', 't', 'a', 2);
 
--- one that is not in the log yet may come
+-- one that is not in the log yet is waited for
 SELECT projector_wait('model', 't', 'a', 3, '10 ms'), projector_wait('model', 't', 'nobody', 1, '10 ms'),
     projector_wait('model', 'nobody', 'a', 1, '10 ms');
 
@@ -34,7 +34,7 @@ SELECT projector_wait('model', 't', 'a', 5, '10 ms');
 SELECT projector_drain();
 SELECT projector_wait('model', 't', 'a', 5);
 
--- a dead event blocks what is behind it, of its aggregate only
+-- a dead event blocks later events of its aggregate only
 INSERT INTO poison VALUES ('6');
 SELECT projector_append('t', 'a', 'A', '"6"'), projector_append('t', 'a', 'A', '"7"'), projector_append('t', 'c', 'A', '"1"');
 SELECT projector_drain();
@@ -56,7 +56,7 @@ SELECT projector_wait('model', 't', 'a', 8, '10 ms');
 DELETE FROM poison;
 SELECT projector_retry('model', 't', 'a', 8), projector_wait('model', 't', 'a', 8);
 
--- a skipped event is done with
+-- a skipped event counts as applied
 INSERT INTO poison VALUES ('9');
 SELECT projector_append('t', 'a', 'A', '"9"');
 SELECT projector_skip('model', 't', 'a', 9, 'not wanted');
@@ -79,7 +79,7 @@ SELECT projector_wait_log('model', 't', :last, '10 ms');
 SELECT projector_drain();
 SELECT projector_wait_log('model', 't', :last), projector_wait_log('model', 't', :last + 1, '10 ms'),
     projector_wait_log('model', 'nobody', :last);
--- in mode follow, and in log order, it is the cursor that has to come there
+-- in mode follow, and in log order, the cursor decides
 SELECT projector_set_mode('model', 'follow');
 SELECT projector_append('t', 'a', 'A', '"11"');
 SELECT max(log_seq) AS last FROM projector.events \gset
@@ -96,7 +96,7 @@ SELECT projector_wait_log('ordered', 't', :last, '10 ms');
 DELETE FROM poison;
 SELECT projector_drain() > 0 AS drained;
 SELECT projector_wait_log('ordered', 't', :last), projector_wait('ordered', 't', 'a', 11);
--- where a dead event stops everything
+-- in log order a dead event blocks everything after it
 INSERT INTO poison VALUES ('12');
 SELECT projector_append('t', 'a', 'A', '"12"'), projector_append('t', 'z', 'A', '"1"');
 SELECT projector_drain('ordered');
@@ -105,7 +105,7 @@ SELECT projector_wait_log('ordered', 't', :last + 1);
 DELETE FROM poison;
 SELECT projector_drop('ordered');
 
--- where waiting cannot help: an answer that is there is given all the same
+-- where waiting cannot help: an error, unless the event is already applied
 SELECT projector_set_mode('model', 'off');
 SELECT projector_wait('model', 't', 'a', 11);
 SELECT projector_wait('model', 't', 'a', 13);
@@ -127,7 +127,7 @@ SELECT projector_wait('model', 't', 'a', 11);
 SELECT projector_wait('model', 't', 'a', 99);
 UPDATE projector.projections SET home = (SELECT system_identifier FROM pg_control_system()) || '/' || (SELECT oid FROM pg_database WHERE datname = current_database());
 
--- what makes no sense
+-- invalid arguments
 SELECT projector_wait('nobody', 't', 'a', 1);
 SELECT projector_wait('model', 't', 'a', 0);
 SELECT projector_wait('model', 't', 'a', 1, '-1 s');
@@ -136,7 +136,7 @@ SELECT projector_wait('model', NULL, 'a', 1);
 SELECT projector_wait('model', 't', 'a', 1, NULL);
 SELECT projector_wait_log('model', 't', 0);
 
--- EXECUTE is all that is needed
+-- EXECUTE is the only privilege needed
 CREATE ROLE regress_waiter;
 SET ROLE regress_waiter;
 SELECT projector_wait('model', 't', 'a', 11);

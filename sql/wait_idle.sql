@@ -1,6 +1,6 @@
--- Waiting where nothing is applied: mode "off" and dormant copies (2.6).  What
--- has been applied before is said to be; for the rest there is no answer to
--- wait for, and that is an error.
+-- Waiting where nothing is applied: mode "off" and dormant copies.  Events that
+-- were applied before return "applied"; for the others, waiting would never end,
+-- so it is an error.
 SET client_min_messages = warning;
 CREATE EXTENSION projector;
 \set try_shows 'answer'
@@ -10,7 +10,7 @@ CREATE TABLE model (tenant_id text, id text, n int DEFAULT 0, last_event_id uuid
 SELECT projector_create('model', fold_columns => '{"n": "s.n+1"}', targets => '{model}', event_types => '{E}');
 SELECT projector_append('acme', 'a', 'E', '{}');
 SELECT projector_drain();
--- an event that is applied, and that the cursor has not passed
+-- an event that is applied, but that the cursor has not passed
 SELECT projector_append('acme', 'b', 'E', '{}');
 SELECT projector_drain('model', 'acme', 1);
 UPDATE projector.projection_cursors SET last_log_seq = 1;

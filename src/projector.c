@@ -1,6 +1,6 @@
 /*
  * projector.c
- *	  What happens when the library is loaded.
+ *	  Initialization when the library is loaded.
  */
 #include "base/compat.h"
 

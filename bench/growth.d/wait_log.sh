@@ -1,48 +1,39 @@
-#!/usr/bin/env bash
-# What sessions that wait in projector_wait_log cost those who append: appends a
-# second with SIZES (0 50 500) waiting, for SECONDS_EACH (10), 4 clients, an async
-# fold by expressions.  The waiters are clients of one database, each of which
-# waits for a position that is never reached, and of a pair that events come to.
-#
-#   bench/growth.d/wait_log.sh          on a server with the extension preloaded
-#
-# Prints "wait_log WAITERS VALUE tps" for each size.  The server needs connections
-# for them.
-set -euo pipefail
-SIZES=${SIZES:-0 50 500}
-SECONDS_EACH=${SECONDS_EACH:-10}
-CLIENTS=${CLIENTS:-4}
-export PGOPTIONS="-c client_min_messages=warning"
-sql() { psql -X -q -At -v ON_ERROR_STOP=1 "$@"; }
+# Sessions that wait in projector_wait_log: appends per second meanwhile, and the
+# CPU time that the waiting sessions use.  They wait for a position that is never
+# reached, of pairs that get events all the time.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-database=growth_wait_log
-
-sql -d postgres -o /dev/null -c "DROP DATABASE IF EXISTS $database WITH (FORCE)" -c "CREATE DATABASE $database"
-sql -d "$database" -o /dev/null <<'SQL'
-CREATE EXTENSION projector;
-CREATE TABLE stock (tenant_id text, item_id text, n bigint NOT NULL DEFAULT 0, last_event_id uuid, last_event_version bigint,
-    PRIMARY KEY (tenant_id, item_id)) WITH (fillfactor = 70);
-SELECT projector_create('stock', fold_columns => '{"n": "s.n + 1"}', targets => '{stock}');
-SQL
 cat >"$work/append.sql" <<'SQL'
 \set a random(1, 1000)
-SELECT projector_append('t' || :client_id % 4, 'a' || :client_id || '-' || :a, 'E', '1');
+SELECT projector_append('t' || :client_id % 4, 'a' || :client_id || '-' || :a, 'Received', '{"qty": 1}');
 SQL
-echo "SELECT projector_wait_log('stock', 't' || :client_id % 4, 1000000000, '1 hour');" >"$work/wait.sql"
+echo "SELECT projector_wait_log('p1', 't' || :client_id % 4, 1000000000, '1 hour');" >"$work/wait.sql"
 
-waiting() { sql -d "$database" -c "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%wait_log%' AND state = 'active' AND wait_event_type = 'Extension' AND datname = '$database'"; }
+# The default of 100 connections is not enough.
+if [ "$(psql -X -At -d postgres -c 'SHOW max_connections')" -lt 600 ]; then
+	psql -X -q -d postgres -c "ALTER SYSTEM SET max_connections = 600"
+	"$(pg_config --bindir)/pg_ctl" -D "$(psql -X -At -d postgres -c 'SHOW data_directory')" -w -s -m fast restart >/dev/null
+fi
 
-pgbench -n -c "$CLIENTS" -j 2 -T 2 -f "$work/append.sql" "$database" >/dev/null 2>&1
-for size in $SIZES; do
-	if [ "$size" -gt 0 ]; then
-		pgbench -n -c "$size" -j 1 -t 1 -f "$work/wait.sql" "$database" >/dev/null 2>&1 &
-		until [ "$(waiting)" -ge "$((size * 9 / 10))" ]; do sleep 0.2; done
-	fi
-	pgbench -n -c "$CLIENTS" -j 2 -T "$SECONDS_EACH" -f "$work/append.sql" "$database" 2>/dev/null |
-		awk -v n="$size" '/^tps/ {printf "wait_log %s %.0f tps\n", n, $3}'
-	if [ "$size" -gt 0 ]; then
-		sql -d "$database" -o /dev/null -c "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE '%wait_log%' AND datname = '$database' AND pid <> pg_backend_pid()"
-		wait
-	fi
+waiting="FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%projector_wait_log%' AND pid <> pg_backend_pid()"
+waiting_cpu() { # milliseconds
+	local ticks=0 pid
+	for pid in $(sql -c "SELECT pid $waiting"); do
+		ticks=$((ticks + $(awk '{print $14 + $15}' "/proc/$pid/stat")))
+	done
+	echo $((ticks * 10))
+}
+
+fresh
+sql -c "CALL add_projections(1, 'async')"
+start_worker
+pgbench -n -c 4 -j 2 -T 3 -f "$work/append.sql" "$database" >/dev/null 2>&1
+for size in ${SIZES:-1 50 500}; do
+	pgbench -n -c "$size" -t 1 -f "$work/wait.sql" "$database" >/dev/null 2>&1 &
+	until_true "SELECT count(*) = $size $waiting AND wait_event_type = 'Extension'"
+	cpu=$(waiting_cpu)
+	line wait_log_appends "$size" "$(pgbench -n -c 4 -j 2 -T "${SECONDS_EACH:-10}" -f "$work/append.sql" "$database" 2>/dev/null | awk '/^tps/ {print $3}')" "per_s"
+	line wait_log_cpu "$size" "$((($(waiting_cpu) - cpu) / ${SECONDS_EACH:-10}))" ms_per_s
+	sql -o /dev/null -c "SELECT pg_terminate_backend(pid) $waiting"
+	wait
 done

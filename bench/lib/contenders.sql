@@ -1,6 +1,6 @@
--- The workers one would write by hand, each with a log, a queue, a read model and
--- offsets of its own.  One worker each, so an aggregate's claimed events follow
--- its offset.  None of them survives an event that fails.
+-- Hand-written workers, each with its own log, queue, read model and offsets.
+-- There is one worker each, so an aggregate's claimed events follow its offset.
+-- None of them survives an event that fails.
 CREATE EXTENSION pgq;
 
 CREATE SCHEMA by_set;
@@ -92,7 +92,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- The same from PgQ, whose batches carry the events themselves.
+-- The same with PgQ, whose batches contain the events.
 CREATE PROCEDURE by_pgq.work() LANGUAGE plpgsql AS $$
 DECLARE
     batch bigint;
@@ -125,7 +125,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- A batch is what comes between two ticks: 500 events, as PgQ's ticker would have it.
+-- A batch is the events between two ticks: 500, as with PgQ's ticker.
 CREATE PROCEDURE by_pgq.load() LANGUAGE plpgsql AS $$
 BEGIN
     FOR i IN 0 .. (SELECT max(n) FROM feed) / 500 LOOP

@@ -1,8 +1,8 @@
--- The database of bench/drain: projector, an async projection to which events
--- come, and what it takes to feed and to watch it.
+-- The database of bench/drain: projector, an async projection, and functions to
+-- feed and to watch it.
 CREATE EXTENSION projector;
 
--- CPU time used so far, from /proc; it counts in hundredths of a second
+-- CPU time used so far, from /proc, in hundredths of a second
 CREATE FUNCTION cpu_us(pid int) RETURNS bigint LANGUAGE sql AS $$
     SELECT (s[12]::bigint + s[13]::bigint) * 10000
     FROM string_to_array(substring(pg_read_file('/proc/' || pid || '/stat') from '\) (.*)'), ' ') s
@@ -29,9 +29,9 @@ BEGIN
 END $$;
 SELECT projector_create('stock', handler => 'stock_handler', targets => '{stock}', mode => 'async',
     options => '{"batch_size": 1000}');
-SELECT projector_drain();    -- from now on events come by themselves
+SELECT projector_drain();    -- the handover: from now on the trigger queues events
 
--- append what is in feed, some at a time
+-- append the contents of feed, in chunks
 CREATE PROCEDURE append() LANGUAGE plpgsql AS $$
 BEGIN
     FOR i IN 0 .. (SELECT max(n) FROM feed) / 10000 LOOP

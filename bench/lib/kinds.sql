@@ -1,5 +1,5 @@
--- For part "kinds" of bench/drain: the read model of the contenders, kept by each
--- kind of projection in a table of its own.  All are paused; one at a time is let go.
+-- For part "kinds" of bench/drain: the read model of the contenders, in a table for
+-- each kind of projection.  All are paused; one at a time is resumed.
 SELECT projector_drop('stock');
 CREATE TABLE stock_expressions (LIKE stock INCLUDING ALL) WITH (fillfactor = 70);
 ALTER TABLE stock_expressions ALTER on_hand SET DEFAULT 0;

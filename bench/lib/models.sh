@@ -1,10 +1,10 @@
 # Owns the read model that bench/kinds and bench/rebuild measure: a table for
-# each kind of projection, the code that keeps it, and what that is compared
-# with.  To be sourced, with "database" set to the name of a database to make.
+# each kind of projection, the code that fills it, and what it is compared with.
+# To be sourced, with "database" set to the name of a database to create.
 #
 #   limit     SQL: INSERT … SELECT … GROUP BY of the read model in table stock,
 #             and the same for the offsets
-#   CALL loop()   what one would write by hand: an upsert and an offset per event
+#   CALL loop()   written by hand: an upsert and an offset per event
 #   columns, statement   arguments for projector_create
 
 export PGOPTIONS="-c client_min_messages=warning"
@@ -84,7 +84,7 @@ fill_log() { # tenants, items of each, layout
 		-c "VACUUM ANALYZE"
 }
 
-# A read model is what the limit made of the log.
+# Check that a read model equals the limit's result.
 check_model() { # table
 	sql -d "$database" <<SQL
 DO \$\$ BEGIN

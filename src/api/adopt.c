@@ -1,6 +1,7 @@
 /*
  * adopt.c
- *	  projector_adopt(): letting the projections of a copied database run in it.
+ *	  projector_adopt(): let the projections of a copied database run in
+ *	  the copy.
  */
 #include "base/compat.h"
 
@@ -23,7 +24,10 @@ static PjStatement adopt = {
 	.argtypes = {INT4OID, TEXTOID},
 };
 
-/* Cursors and outbox are as true as they were where the copy was made. */
+/*
+ * The copied cursors and outbox are valid, so the log is read from the cursors
+ * on.
+ */
 static PjStatement replay_cursors = {
 	.sql = "UPDATE projector.projection_cursors"
 	" SET state = 'replaying', updated_at = now() WHERE projection_id = $1",
@@ -32,7 +36,10 @@ static PjStatement replay_cursors = {
 	.argtypes = {INT4OID},
 };
 
-/* What a run in the original had built is not all there; the log is. */
+/*
+ * The tables of a run in the original may be incomplete in the copy, but the
+ * log is complete.
+ */
 static void
 abandon_runs(const PjProjection *projection)
 {
@@ -50,7 +57,9 @@ needs_adopting(const PjProjection *projection)
 	return projection->dormant || !pj_identity_is_complete(projection);
 }
 
-/* Adopt one, if it is still to be adopted.  Returns how many were dormant. */
+/*
+ * Adopt one projection, if that is still needed.  Returns 1 if it was dormant.
+ */
 static int
 adopt_projection(int32 id)
 {

@@ -1,6 +1,6 @@
 /*
  * alter.c
- *	  projector_alter(): changing what a projection is, its owner and its name.
+ *	  projector_alter(): change a projection's definition, owner and name.
  */
 #include "base/compat.h"
 
@@ -26,7 +26,7 @@ static PjStatement rename_projection = {
 	.argtypes = {INT4OID, TEXTOID},
 };
 
-/* Those that depend on a projection name it. */
+/* Projections that depend on a renamed one refer to it by name. */
 static PjStatement rename_dependency = {
 	.sql = "UPDATE projector.projections SET options = jsonb_set(options,"
 	" '{depends_on}', (SELECT jsonb_agg(CASE WHEN d = $1 THEN $2 ELSE d END)"
@@ -38,8 +38,9 @@ static PjStatement rename_dependency = {
 };
 
 /*
- * Whoever gives a projection away must be able to act as the new owner too: its
- * code gets the new owner's rights.  Owning the projection has been checked.
+ * A user who gives a projection away must also be able to act as the new
+ * owner, because its code then runs with the new owner's privileges.  That the
+ * user owns the projection has been checked.
  */
 static void
 check_new_owner(const PjProjection *projection, Oid owner)
@@ -55,7 +56,7 @@ check_new_owner(const PjProjection *projection, Oid owner)
 					   GetUserNameFromId(owner, false), projection->name));
 }
 
-/* Give a projection the name that "changes" has for it, if it has one. */
+/* Rename a projection, if "changes" contains a name. */
 static void
 give_name(int32 id, const char *old, Jsonb *changes)
 {

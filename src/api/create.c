@@ -47,8 +47,8 @@ static PjStatement delete_rows[] = {
 /* ---- arguments of create ---- */
 
 /*
- * The search_path in effect, as names: what "$user" and missing schemas come
- * to now, with pg_temp last.
+ * Returns the effective search_path as a list of names: with "$user" resolved,
+ * without missing schemas, and with pg_temp last.
  */
 static char *
 effective_search_path(void)
@@ -69,7 +69,7 @@ effective_search_path(void)
 	return str.data;
 }
 
-/* Exactly one of the four must say what the projection does. */
+/* Exactly one of the four arguments must say what the projection does. */
 static void
 read_code(FunctionCallInfo fcinfo, PjDefinition *definition)
 {
@@ -88,7 +88,7 @@ read_code(FunctionCallInfo fcinfo, PjDefinition *definition)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("a projection needs exactly one of handler, fold, fold_columns and statement"),
-				given ? errdetail("Given were %s.", list.data) :
+				given ? errdetail("These were given: %s.", list.data) :
 				errdetail("None of them was given."),
 				errhint("Name the arguments: projector_create('name', handler => 'function', targets => '{table}')."));
 	if (!PG_ARGISNULL(1))
@@ -135,12 +135,9 @@ read_create_arguments(FunctionCallInfo fcinfo, PjDefinition *definition)
 	definition->settings = DatumGetJsonbP(pj_required(fcinfo, 13, "settings"));
 }
 
-/* ---- what is said ---- */
+/* ---- messages to the user ---- */
 
-/*
- * Say what the user may not expect: without preloading, it is appends that
- * start a worker.
- */
+/* Tell the user that, without preloading, a worker is started by an append. */
 static void
 notice_workers(PjMode mode)
 {
@@ -148,13 +145,13 @@ notice_workers(PjMode mode)
 		return;
 	ereport(NOTICE,
 			errmsg("a worker is started when there is work to do"),
-			errdetail("The library is not preloaded. If it is, workers run from the start of the server on, also to retry and to finish what was left when it stopped, and projector.workers of them in each database."),
+			errdetail("The library is not preloaded. If it is, projector.workers of them run in each database from server start on, so that retries and work left from before do not wait for an append."),
 			errhint("Add \"projector\" to shared_preload_libraries and restart the server."));
 }
 
 /*
- * A projection that was dropped and is created again finds the rows of its
- * former life: the log's events would be counted twice.
+ * If a projection was dropped and is created again, its targets may still
+ * contain its old rows, and the log's events would be counted twice.
  */
 static void
 warn_of_rows(const PjDefinition *definition)
@@ -162,7 +159,7 @@ warn_of_rows(const PjDefinition *definition)
 	JsonbValue	shared;
 
 	if (pj_json_member(definition->options, "shared_targets", &shared))
-		return;					/* they are the other projection's */
+		return;					/* the rows belong to the other projection */
 	for (int i = 0; i < pj_definition_targets(definition); i++)
 		if (pj_target_has_rows(definition->target_oids[i]))
 			ereport(WARNING,
@@ -175,7 +172,7 @@ warn_of_rows(const PjDefinition *definition)
 
 /* ---- create ---- */
 
-/* Is it the same JSON, or the same array?  Either may be missing. */
+/* Are two jsonb values or arrays equal?  Either may be missing. */
 static bool
 are_same_datums(Datum a, Datum b)
 {
@@ -191,7 +188,7 @@ are_same_strings(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* Does a definition that has been checked say what the registry says? */
+/* Is a checked definition the same as that in the registry? */
 static bool
 is_same_definition(const PjDefinition *a, const PjDefinition *b)
 {
@@ -207,7 +204,9 @@ is_same_definition(const PjDefinition *a, const PjDefinition *b)
 		a->owner == b->owner;
 }
 
-/* What cannot be changed of a projection that exists. */
+/*
+ * Raise an error: this property of an existing projection cannot be changed.
+ */
 static void
 refuse_other(const PjDefinition *definition, const char *what,
 			 const char *is, const char *wanted)
@@ -220,8 +219,8 @@ refuse_other(const PjDefinition *definition, const char *what,
 }
 
 /*
- * Make a projection that exists what the arguments of projector_create() say.
- * How it is run, its mode and pauses, stays.  Returns what was done.
+ * Change an existing projection to what the arguments of projector_create()
+ * say.  Its mode and pauses do not change.  Returns what was done.
  */
 static const char *
 replace_projection(PjDefinition *wanted)
@@ -286,7 +285,7 @@ projector_create(PG_FUNCTION_ARGS)
 
 /* ---- drop ---- */
 
-/* Removes a projection and what is kept about it, not its read model. */
+/* Drops a projection and its bookkeeping, but not its read model. */
 Datum
 projector_drop(PG_FUNCTION_ARGS)
 {

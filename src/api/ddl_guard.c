@@ -1,20 +1,20 @@
 /*
  * ddl_guard.c
- *	  Event triggers that refuse to break a live projection: dropping one of its
- *	  targets or a column it uses, and altering a target into what no target
- *	  can be.
+ *	  Event triggers that prevent commands from breaking a live projection:
+ *	  dropping a target or a column that it uses, and altering a target so
+ *	  that it can no longer be one.
  *
- * They are to stop mistakes, not people: projector.guard_ddl = off is for
- * whoever means it.  A projection whose target is gone stops and says so.
- * Functions can always be dropped: migrations drop them and create them again.
- * And what was broken before a command is not held against it, or nothing could
- * be repaired step by step.
+ * The guard prevents mistakes; a user who wants such a change can set
+ * projector.guard_ddl = off.  A projection whose target is gone stops and
+ * reports that.  Functions can always be dropped, because migrations drop and
+ * create them again.  A command is not refused for what was broken before it.
+ * Otherwise nothing could be repaired step by step.
  *
- * The guard does nothing for projections that are dormant, in a binary upgrade,
+ * The guard ignores dormant projections.  It does nothing in a binary upgrade,
  * and in a script made by pg_dump, which with --clean drops the tables before
- * the extension.  Such a script is known by its settings: it switches off both
- * check_function_bodies and row_security.  If the extension is dropped the
- * triggers are gone before they could act.
+ * the extension.  Such a script is recognized by its settings: it switches off
+ * both check_function_bodies and row_security.  If the extension is dropped,
+ * the triggers are gone before they could fire.
  */
 #include "base/compat.h"
 
@@ -48,7 +48,9 @@ PG_FUNCTION_INFO_V1(projector_guard_start);
 PG_FUNCTION_INFO_V1(projector_guard_drop);
 PG_FUNCTION_INFO_V1(projector_guard_alter);
 
-/* What has been dropped of the tables $1: a column, or null for the table. */
+/*
+ * What was dropped from the tables $1: a column, or null for the table itself.
+ */
 static PjStatement select_dropped = {
 	.sql = "SELECT objid, CASE WHEN objsubid > 0"
 	" THEN address_names[cardinality(address_names)] END,"
@@ -59,7 +61,7 @@ static PjStatement select_dropped = {
 	.argtypes = {OIDARRAYOID},
 };
 
-/* Which of the tables $1 have been altered, they or a partition of theirs. */
+/* Which of the tables $1 have been altered, or had a partition altered. */
 static PjStatement select_altered = {
 	.sql = "SELECT DISTINCT coalesce(a.relid, c.objid)"
 	" FROM pg_event_trigger_ddl_commands() AS c"
@@ -71,12 +73,12 @@ static PjStatement select_altered = {
 	.argtypes = {OIDARRAYOID},
 };
 
-/* A change of a target. */
+/* A change to a target. */
 typedef struct Change
 {
 	Oid			relid;
-	char	   *column;			/* dropped, or NULL */
-	char	   *identity;		/* of what was dropped */
+	char	   *column;			/* the dropped column, or NULL */
+	char	   *identity;		/* identity of what was dropped */
 	bool		gone;			/* the table itself was dropped */
 } Change;
 
@@ -96,7 +98,7 @@ is_guarded(const PjProjection *projection)
 	return !projection->dormant && projection->resolved;
 }
 
-/* The targets of all projections that live here. */
+/* Returns the targets of all projections that live in this database. */
 static Datum
 guarded_targets(int *n)
 {
@@ -116,7 +118,7 @@ guarded_targets(int *n)
 	return pj_oid_array(oids, *n);
 }
 
-/* Which targets does the command concern? */
+/* Find the targets that the command has changed. */
 static int
 read_changes(PjStatement *stmt, Change **changes)
 {
@@ -146,9 +148,9 @@ read_changes(PjStatement *stmt, Change **changes)
 	return n;
 }
 
-/* ---- judging ---- */
+/* ---- checking a projection ---- */
 
-/* Is it a column that the projection is known to use? */
+/* Is this a column that the projection is known to use? */
 static bool
 uses_column(const PjProjection *projection, int target, const char *column)
 {
@@ -181,11 +183,11 @@ refuse_drop(const PjProjection *projection, const Change *change)
 					projection->name, guard_off));
 }
 
-/* What is to be checked. */
+/* What to check again. */
 typedef struct Recheck
 {
 	const PjProjection *projection;
-	int			target;			/* its number, or CODE */
+	int			target;			/* the target's index, or CODE */
 } Recheck;
 
 #define CODE (-1)
@@ -203,10 +205,13 @@ recheck(void *arg)
 						AccessShareLock);
 		pj_definition_recheck_target(what->projection, what->target);
 	}
-	return false;				/* no lock is to be left over */
+	return false;				/* roll back, so that no lock is left */
 }
 
-/* What is wrong with a projection's target, or with its code, or NULL. */
+/*
+ * Returns what is wrong with a projection's target, or with its code; NULL if
+ * nothing is.
+ */
 static ErrorData *
 find_error(const PjProjection *projection, int target)
 {
@@ -229,14 +234,15 @@ can_be_judged(const PjProjection *projection)
 
 /* ---- before the command ---- */
 
-/* What was wrong before the command that is being run. */
+/* What was already wrong before the current command. */
 static struct
 {
-	List	   *tables;			/* what it alters, if that is known: a table
-								 * and those that it is a partition of */
+	List	   *tables;			/* what it alters, if known: a table and the
+								 * tables it is a partition of */
 	MemoryContext context;
-	List	   *targets;		/* ids of projections that could not use it */
-	List	   *codes;			/* ids of those whose code did not fit */
+	List	   *targets;		/* ids of projections that could not use the
+								 * table */
+	List	   *codes;			/* ids of projections whose code did not fit */
 } before;
 
 static void
@@ -259,7 +265,7 @@ note_id(List **ids, int32 id)
 	MemoryContextSwitchTo(caller);
 }
 
-/* The table that a command alters; invalid if it is another sort of command. */
+/* Returns the table that a command alters; invalid for other commands. */
 static Oid
 altered_table(Node *parsetree)
 {
@@ -275,9 +281,9 @@ altered_table(Node *parsetree)
 }
 
 /*
- * Note which projections could not use the table even before it is altered.
- * The table is locked no longer than that takes: the command will want it for
- * itself, and two of them would wait for each other.
+ * Record which projections could not use the table even before it is altered.
+ * The table's lock is released at once.  Otherwise two such commands would
+ * both hold it, and each would wait for the other.
  */
 static void
 note_errors(Oid relid)
@@ -307,8 +313,9 @@ note_errors(Oid relid)
 /* ---- after the command ---- */
 
 /*
- * Has the command broken it?  Where it is not known how things were before, it
- * has only dropped something, which is no reason for a function to be missing.
+ * Has the command broken it?  If the state before the command is unknown, the
+ * command has only dropped something.  That cannot be the reason for a missing
+ * function.
  */
 static bool
 is_new(const ErrorData *error, const PjProjection *projection,
@@ -332,7 +339,9 @@ refuse_alter(const PjProjection *projection, const Change *change,
 					guard_off));
 }
 
-/* Can the table, if it could before, still be that target? */
+/*
+ * Raise an error if the table could be this target before, but no longer can.
+ */
 static void
 check_change(const PjProjection *projection, const Change *change, int target)
 {
@@ -348,7 +357,7 @@ check_change(const PjProjection *projection, const Change *change, int target)
 		refuse_alter(projection, change, error);
 }
 
-/* Judge a change by all projections that write the table. */
+/* Check a change against all projections that write the table. */
 static void
 judge_change(const Change *change)
 {
@@ -395,7 +404,7 @@ judge(FunctionCallInfo fcinfo, PjStatement *stmt)
 	pj_leave_internal(&saved);
 }
 
-/* Event trigger, before a command: notes what is broken already. */
+/* Event trigger function, before a command: records what is already broken. */
 Datum
 projector_guard_start(PG_FUNCTION_ARGS)
 {
@@ -415,7 +424,7 @@ projector_guard_start(PG_FUNCTION_ARGS)
 	PG_RETURN_NULL();
 }
 
-/* Event trigger: refuses to drop what a live projection needs. */
+/* Event trigger function: refuses to drop what a live projection needs. */
 Datum
 projector_guard_drop(PG_FUNCTION_ARGS)
 {
@@ -423,7 +432,9 @@ projector_guard_drop(PG_FUNCTION_ARGS)
 	PG_RETURN_NULL();
 }
 
-/* Event trigger: refuses to alter a target into what cannot be one. */
+/*
+ * Event trigger function: refuses to alter a target so that it cannot be one.
+ */
 Datum
 projector_guard_alter(PG_FUNCTION_ARGS)
 {

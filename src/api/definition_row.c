@@ -1,12 +1,13 @@
 /*
  * definition_row.c
- *	  Writing a projection's definition to the registry, and what goes with it:
- *	  guards on its targets, and the digests of its read models.
+ *	  Write a projection's definition to the registry, and update what
+ *	  depends on it: guards on its targets, and the digests of its read
+ *	  models.
  *
- * Whoever changes a registry row holds the projection's lock exclusively until
- * the end of the transaction.  That keeps out everybody who applies events, so
- * that afterwards nobody uses the old row: an appender that cannot get the lock
- * queues its events.  The definition has been checked by the caller.
+ * Changing a registry row requires an exclusive lock on the projection, held
+ * until the end of the transaction.  It keeps out all sessions that apply
+ * events, so none uses the old row afterwards: an append that cannot get the
+ * lock queues its events.  The caller has checked the definition.
  */
 #include "base/compat.h"
 
@@ -56,7 +57,7 @@ static PjStatement update_definition = {
 	INT4OID, JSONBOID},
 };
 
-/* Read models that are there go by the definition there was. */
+/* Existing read models were built with the previous definition. */
 static PjStatement keep_hashes = {
 	.sql = "UPDATE projector.projection_cursors c"
 	" SET definition_hash = p.definition_hash FROM projector.projections p"
@@ -78,8 +79,8 @@ pj_definition_targets(const PjDefinition *definition)
 /* ---- guards ---- */
 
 /*
- * Guard the targets of a handler or statement.  A fold's rows are written by
- * the runtime.
+ * Create the guards on the targets of a handler or statement.  A fold needs
+ * none, because the runtime writes its rows.
  */
 void
 pj_definition_guard(const PjDefinition *definition)
@@ -90,7 +91,7 @@ pj_definition_guard(const PjDefinition *definition)
 		pj_guard_install(definition->target_oids[i]);
 }
 
-/* Does any other projection than this one write the table? */
+/* Does any other projection write the table? */
 static bool
 is_others_target(const PjProjection *projection, Oid relid)
 {
@@ -104,7 +105,10 @@ is_others_target(const PjProjection *projection, Oid relid)
 	return false;
 }
 
-/* Tables that are no longer targets need no guard; "left" are those that are. */
+/*
+ * Remove the guards from tables that are no longer targets; "left" are the
+ * remaining targets.
+ */
 void
 pj_definition_unguard(const PjProjection *projection, const Oid *left, int nleft)
 {
@@ -122,7 +126,7 @@ pj_definition_unguard(const PjProjection *projection, const Oid *left, int nleft
 
 /* ---- a new row ---- */
 
-/* A parameter that may be null. */
+/* Set a parameter that may be null. */
 static void
 set_value(Datum *values, char *nulls, int i, Datum value)
 {
@@ -136,7 +140,7 @@ set_string(Datum *values, char *nulls, int i, const char *str)
 	set_value(values, nulls, i, str ? CStringGetTextDatum(str) : 0);
 }
 
-/* The four of which one says what the projection does. */
+/* Set the four columns, one of which says what the projection does. */
 static void
 set_code(Datum *values, char *nulls, int i, const PjDefinition *definition)
 {
@@ -147,7 +151,7 @@ set_code(Datum *values, char *nulls, int i, const PjDefinition *definition)
 	set_string(values, nulls, i + 3, definition->statement);
 }
 
-/* The oids of its targets. */
+/* Returns the OIDs of its targets as an array. */
 static Datum
 target_oids(const PjDefinition *definition)
 {
@@ -157,7 +161,7 @@ target_oids(const PjDefinition *definition)
 						ArrayGetNItems(ARR_NDIM(names), ARR_DIMS(names)));
 }
 
-/* An error: there is a projection of that name. */
+/* Raise an error: a projection with that name exists. */
 void
 pj_definition_refuse_existing(const char *name)
 {
@@ -205,7 +209,7 @@ pj_definition_insert(const PjDefinition *definition, Oid owner)
 
 /* ---- a changed row ---- */
 
-/* A run must not find another definition halfway through. */
+/* A run must not continue with another definition. */
 static void
 refuse_runs(const PjProjection *projection)
 {
@@ -226,7 +230,10 @@ are_same_names(const char **a, const char **b)
 	return a[i] == NULL && b[i] == NULL;
 }
 
-/* If other rows are to be hashed, or in another way, find all digests again. */
+/*
+ * If other rows must be hashed, or the hash has changed, recompute all
+ * digests.
+ */
 static void
 refresh_digests(const PjProjection *projection,
 				const PjDefinition *definition)
@@ -253,7 +260,7 @@ refresh_digests(const PjProjection *projection,
 	}
 }
 
-/* Are its targets other tables than they were? */
+/* Have its targets been replaced by other tables? */
 static bool
 has_other_targets(const PjProjection *projection,
 				  const PjDefinition *definition)
@@ -268,7 +275,7 @@ has_other_targets(const PjProjection *projection,
 	return false;
 }
 
-/* Write a changed definition, and what follows from it. */
+/* Write a changed definition, and update what depends on it. */
 static void
 update_projection(PjProjection *projection, const PjDefinition *definition,
 				  bool redefined)
@@ -302,7 +309,9 @@ update_projection(PjProjection *projection, const PjDefinition *definition,
 	pj_leave_internal(&saved);
 }
 
-/* Put a changed definition, which has been checked, in place of a projection's. */
+/*
+ * Replace a projection's definition by a changed one, which has been checked.
+ */
 void
 pj_definition_replace(PjProjection *projection, PjDefinition *definition,
 					  bool redefined)

@@ -1,6 +1,6 @@
 /*
  * definition_row.h
- *	  Writing a projection's definition to the registry.
+ *	  Write a projection's definition to the registry.
  */
 #ifndef PJ_DEFINITION_ROW_H
 #define PJ_DEFINITION_ROW_H

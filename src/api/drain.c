@@ -1,9 +1,9 @@
 /*
  * drain.c
- *	  Applying what is due in the calling session: projector_drain().
+ *	  projector_drain(): apply due events in the calling session.
  *
- * A drain goes round the pairs that have something to do, one batch each, so
- * that a backlog of one does not delay the others.  It does what a worker
+ * A drain goes through the pairs with work again and again, one batch each, so
+ * that the backlog of one does not delay the others.  It does what a worker
  * does, but all in the caller's transaction.
  */
 #include "base/compat.h"
@@ -23,6 +23,7 @@
 #include "feed/handover.h"
 #include "feed/pair_step.h"
 #include "kinds/problem.h"
+#include "log/tail.h"
 #include "registry/projection.h"
 #include "sandbox/user_context.h"
 #include "state/delta.h"
@@ -30,27 +31,38 @@
 
 PG_FUNCTION_INFO_V1(projector_drain);
 
-/* Each pair takes three locks until the end of the transaction. */
+/* Each pair takes three locks, held until the end of the transaction. */
 #define MAX_PAIRS	64
+
+/* So many of a projection are looked at: others may be at work on some. */
+#define MAX_LOOKED_AT	4096
+
+/* The cursors of so many tenants follow the log. */
+#define MAX_FOLLOWED	256
+
+/* So many rows of inline appends are added up. */
+#define MAX_ADDED_UP	1000
 
 typedef struct DrainPair
 {
 	PjStep		step;
-	bool		entered;		/* its locks are ours */
+	bool		entered;		/* we hold its locks */
 	bool		finished;
 } DrainPair;
 
 typedef struct Drain
 {
-	List	   *pairs;			/* of DrainPair: those with something to do */
-	int			entered;		/* how many of them we have entered */
-	int64		left;			/* events still allowed */
-	int64		upto;			/* what comes later is left to the next drain */
+	List	   *pairs;			/* list of DrainPair: those with work */
+	int			entered;		/* number of pairs whose locks we hold */
+	int64		left;			/* number of events still allowed */
+	int64		upto;			/* later events are left to the next drain */
 	PjScan		scan;
 	MemoryContext batch;		/* reset after each batch */
 } Drain;
 
-/* Set handovers.  A drain waits a little for transactions that prevent it. */
+/*
+ * Set handovers.  A drain waits a little for transactions that prevent this.
+ */
 static void
 hand_over(const int32 *ids, int n)
 {
@@ -76,15 +88,16 @@ add_pair(Drain *drain, const PjPair *pair)
 	drain->pairs = lappend(drain->pairs, dp);
 }
 
-/* Find the pairs of a projection that have something to do. */
+/* Add the pairs of a projection that have work. */
 static void
-add_pairs(Drain *drain, int32 projection_id, Datum tenant)
+add_pairs(Drain *drain, int32 projection_id)
 {
 	PjProjection *projection;
+	PjPlace		place = {0};
 	PjPair	   *pairs;
 	int			n;
 
-	/* Once we have the lock it stays as it is. */
+	/* With the lock it cannot change any more. */
 	if (!pj_lock_projection(projection_id, ShareLock, false))
 		return;
 	projection = pj_projection_by_id(projection_id);
@@ -93,22 +106,21 @@ add_pairs(Drain *drain, int32 projection_id, Datum tenant)
 	if (projection->dormant)
 		ereport(NOTICE,
 				errmsg("projection \"%s\" is dormant", projection->name),
-				errhint("Run projector_adopt() if projections shall run in this copy of their database."));
+				errhint("Run projector_adopt() to let projections run in this copy of their database."));
 	else if (projection->mode != PJ_OFF && pj_projection_problem(projection))
 		ereport(NOTICE,
 				errmsg("projection \"%s\" has stopped: %s", projection->name,
 					   pj_projection_problem(projection)),
-				errhint("Repair the cause, or change the projection with projector_alter; it goes on by itself."));
+				errhint("Repair the cause, or change the projection with projector_alter. The projection then continues automatically."));
 
-	n = pj_pairs_due(&drain->scan, projection, &pairs);
+	n = pj_pairs_due(&drain->scan, projection, &place, &pairs);
 	for (int i = 0; i < n; i++)
-		if (tenant == 0 || pj_text_equal(pairs[i].tenant, tenant))
-			add_pair(drain, &pairs[i]);
+		add_pair(drain, &pairs[i]);
 }
 
 /*
- * Take a pair's locks, unless we have enough of them.  One that somebody else
- * is working on is left out.  Find the log's tail, if it is needed.
+ * Take a pair's locks, unless we hold enough already.  A pair that another
+ * session is working on is skipped.  Also find the log's tail, if needed.
  */
 static bool
 enter_pair(Drain *drain, DrainPair *dp)
@@ -128,7 +140,7 @@ enter_pair(Drain *drain, DrainPair *dp)
 	return dp->entered;
 }
 
-/* One batch of a pair.  Returns how many events it has applied. */
+/* Apply one batch of a pair.  Returns how many events were applied. */
 static int64
 drain_batch(Drain *drain, DrainPair *dp)
 {
@@ -144,7 +156,7 @@ drain_batch(Drain *drain, DrainPair *dp)
 	return dp->step.counts.applied - before;
 }
 
-/* Go round the pairs until none has anything to do. */
+/* Go through the pairs until none has work left. */
 static int64
 drain_pairs(Drain *drain)
 {
@@ -190,31 +202,61 @@ save_pairs(Drain *drain)
 	}
 }
 
-/* Let the cursors of pairs whose events come by themselves follow the log. */
+/*
+ * Some tenants for the cursors to follow, if nobody had to look at all of them.
+ * Each drain of a session goes on where the one before has ended.
+ */
 static void
-follow_log(Drain *drain, const int32 *ids, int n, Datum tenant)
+find_tenants(PjScan *scan)
+{
+	static text *after = NULL;
+	MemoryContext caller;
+	text	   *last = NULL;
+
+	pj_source_tenants_after(PointerGetDatum(after), MAX_FOLLOWED, &scan->all);
+	if (scan->all.count == MAX_FOLLOWED)
+	{
+		caller = MemoryContextSwitchTo(TopMemoryContext);
+		last = DatumGetTextPCopy(scan->all.tenants[MAX_FOLLOWED - 1]);
+		MemoryContextSwitchTo(caller);
+	}
+	if (after)
+		pfree(after);
+	after = last;
+	scan->tail = pj_tail(0);
+}
+
+/* Let the cursors of pairs whose events are queued follow the log. */
+static void
+follow_log(Drain *drain, const int32 *ids, int n)
 {
 	PjScan	   *scan = &drain->scan;
-	int			kept = 0;
 	int			room = MAX_PAIRS;	/* new cursors are left to workers */
 
 	scan->tail_wait = 0;
-	pj_scan_log(scan);
-	for (int i = 0; i < scan->all.count; i++)
-	{
-		if (tenant && !pj_text_equal(scan->all.tenants[i], tenant))
-			continue;
-		scan->all.tenants[kept] = scan->all.tenants[i];
-		scan->all.last[kept++] = scan->all.last[i];
-	}
-	scan->all.count = kept;
+	if (scan->only)
+		pj_scan_log(scan);
+	else if (!scan->has_log)
+		find_tenants(scan);
 	for (int i = 0; i < n; i++)
 		pj_follow_log(ids[i], &scan->all, scan->tail, false, &room);
 }
 
+/* Add up some of what inline appends have recorded. */
+static void
+add_up(int32 projection_id, Datum tenant)
+{
+	PjDeltaScan scan = {.projection_id = projection_id,.tenant = tenant};
+
+	pj_deltas_restart(&scan);
+	(void) pj_deltas_add_up(&scan, MAX_ADDED_UP, MAX_PAIRS);
+	if (scan.other_layouts)
+		pj_models_refresh_altered(projection_id, tenant);
+}
+
 /* ---- the function ---- */
 
-/* The projections to drain: all, or the one of that name. */
+/* Returns the projections to drain: all, or the one with that name. */
 static int
 drained_projections(const char *name, int32 **ids)
 {
@@ -253,6 +295,8 @@ projector_drain(PG_FUNCTION_ARGS)
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("max_events must be positive"));
 	drain->scan.tail_wait = pj_tail_wait;
+	drain->scan.only = tenant;
+	drain->scan.limit = MAX_LOOKED_AT;
 	drain->batch = AllocSetContextCreate(CurrentMemoryContext,
 										 "projector batch",
 										 ALLOCSET_DEFAULT_SIZES);
@@ -261,16 +305,18 @@ projector_drain(PG_FUNCTION_ARGS)
 	pj_enter_internal(&saved);
 	pj_outbox_sweep();
 
-	/* or a handler that appends what it subscribes to would keep us busy */
+	/*
+	 * otherwise a handler that appends events it subscribes to would never
+	 * let us finish
+	 */
 	drain->upto = pj_source_last_log_seq();
 	hand_over(ids, n);
 	for (int i = 0; i < n; i++)
-		add_pairs(drain, ids[i], tenant);
+		add_pairs(drain, ids[i]);
 	applied = drain_pairs(drain);
 	save_pairs(drain);
-	follow_log(drain, ids, n, tenant);
-	(void) pj_deltas_add_up(name ? ids[0] : 0, tenant, MAX_PAIRS);
-	pj_models_refresh_altered(name ? ids[0] : 0, tenant);
+	follow_log(drain, ids, n);
+	add_up(name ? ids[0] : 0, tenant);
 	pj_leave_internal(&saved);
 
 	PG_RETURN_INT64(applied);

@@ -1,10 +1,10 @@
 /*
  * grant.c
- *	  projector_grant(): what a role needs, by what it is to do.
+ *	  projector_grant(): grant a role the privileges it needs for a task.
  *
- * The commands run with the caller's own rights.  GRANT grants what is missing
- * and says nothing of what is there, so the function can be called again after
- * an upgrade that has brought new functions.
+ * The commands run with the caller's own privileges.  GRANT adds what is
+ * missing and does not complain about what is there.  So the function can be
+ * called again after an upgrade that has added functions.
  */
 #include "base/compat.h"
 
@@ -20,11 +20,12 @@
 
 PG_FUNCTION_INFO_V1(projector_grant);
 
-/* In the order of their names below; functions without "projector_". */
+/* In the order of the names below; function names without "projector_". */
 typedef struct Grants
 {
 	const char *functions;
-	const char *relations;		/* that it may read, in schema projector */
+	const char *relations;		/* relations in schema projector that it may
+								 * read */
 	bool		inserts;		/* it may insert events */
 } Grants;
 
@@ -57,7 +58,7 @@ run(const char *command)
 			 SPI_result_code_string(rc));
 }
 
-/* Run a command for each of some names. */
+/* Run a command for each name in a list. */
 static void
 grant_each(const char *format, const char *schema, const char *names,
 		   const char *role)
@@ -69,7 +70,7 @@ grant_each(const char *format, const char *schema, const char *names,
 		run(psprintf(format, schema, name, role));
 }
 
-/* Grants a role what it needs to be an appender, a reader and so on. */
+/* Grants a role the privileges of an appender, a reader and so on. */
 Datum
 projector_grant(PG_FUNCTION_ARGS)
 {

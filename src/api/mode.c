@@ -1,9 +1,10 @@
 /*
  * mode.c
- *	  How a projection is run: its mode and pauses, for all tenants and for
+ *	  How a projection runs: its mode and pauses, for all tenants and for
  *	  one.
  *
- * Whoever changes that holds the projection's lock exclusively (see projections.c).
+ * Changing these requires an exclusive lock on the projection (see
+ * definition_row.c).
  */
 #include "base/compat.h"
 
@@ -37,7 +38,7 @@ static PjStatement set_mode = {
 	.argtypes = {INT4OID, TEXTOID, BOOLOID},
 };
 
-/* Those with a mode of their own are not concerned. */
+/* Tenants with a mode of their own are left out. */
 static PjStatement switch_cursors = {
 	.sql = "UPDATE projector.projection_cursors"
 	" SET state = 'switching', updated_at = now()"
@@ -84,7 +85,7 @@ static PjStatement pause_tenant = {
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, TEXTOID, BOOLOID, BOOLOID},
 };
 
-/* A run is no pause of the user's: it ends by itself. */
+/* A run is not a pause by the user, and ends without a resume. */
 static PjStatement resume_tenant = {
 	.sql = "UPDATE projector.projection_cursors SET paused_by = NULL,"
 	" pause_reason = NULL, paused_at = NULL, updated_at = now()"
@@ -108,9 +109,9 @@ static PjStatement select_paused = {
 /* ---- mode ---- */
 
 /*
- * Must the log be read from the cursor up to a new handover?  Events that came
- * while a projection was off, or followed the log, have left no trace outside
- * of it.
+ * Must the log be read from the cursor up to a new handover?  Events appended
+ * while a projection was off, or followed the log, are recorded only in the
+ * log.
  */
 static bool
 needs_reading(PjMode before, PjMode after)
@@ -119,7 +120,7 @@ needs_reading(PjMode before, PjMode after)
 		(before == PJ_FOLLOW && pj_mode_queues(after));
 }
 
-/* Change the mode of all tenants that have none of their own. */
+/* Change the mode of all tenants that have no mode of their own. */
 static void
 set_mode_for_all(const PjProjection *projection, PjMode mode)
 {
@@ -135,7 +136,9 @@ set_mode_for_all(const PjProjection *projection, PjMode mode)
 	pj_registry_update(&set_mode, values, NULL);
 }
 
-/* It may be meant for a tenant to come, or be misspelt. */
+/*
+ * An unknown tenant may be one that will be added later, or a misspelt name.
+ */
 static void
 notice_unknown(const PjProjection *projection, Datum tenant)
 {
@@ -146,11 +149,11 @@ notice_unknown(const PjProjection *projection, Datum tenant)
 		ereport(NOTICE,
 				errmsg("tenant \"%s\" has no events yet",
 					   TextDatumGetCString(tenant)),
-				errdetail("It is noted for projection \"%s\", and counts if there are any.",
+				errdetail("The setting is stored for projection \"%s\", and takes effect once there are events.",
 						  projection->name));
 }
 
-/* Change one tenant's mode; null removes the one it has. */
+/* Change one tenant's mode; null removes its own mode. */
 static void
 set_mode_for_tenant(PjProjection *projection, Datum tenant, const char *mode)
 {
@@ -173,7 +176,7 @@ set_mode_for_tenant(PjProjection *projection, Datum tenant, const char *mode)
 	pj_registry_note_overrides(projection, switched_on);
 }
 
-/* Changes how a projection is applied, for all tenants or one. */
+/* Changes a projection's mode, for all tenants or one. */
 Datum
 projector_set_mode(PG_FUNCTION_ARGS)
 {
@@ -200,7 +203,7 @@ projector_set_mode(PG_FUNCTION_ARGS)
 
 	pj_enter_internal(&saved);
 	if ((mode ? pj_mode(mode) : projection->mode) == PJ_SHADOW)
-		pj_run_refuse(projection, tenant);	/* it applies events */
+		pj_run_refuse(projection, tenant);	/* a run applies events */
 	if (tenant)
 		set_mode_for_tenant(projection, tenant, mode);
 	else
@@ -226,7 +229,7 @@ set_paused(const PjProjection *projection, bool paused, Datum by, Datum reason)
 	pj_registry_update(&pause_all, values, nulls);
 }
 
-/* Stops applying; events queue meanwhile. */
+/* Pauses a projection; events are queued until it is resumed. */
 Datum
 projector_pause(PG_FUNCTION_ARGS)
 {
@@ -257,12 +260,15 @@ projector_pause(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* Resuming all does not end the pauses of single tenants: say so. */
+/*
+ * Resuming all tenants does not end the pauses of single ones: tell the user.
+ */
 static void
 tell_paused_tenants(const PjProjection *projection)
 {
 	Datum		values[2] = {Int32GetDatum(projection->id),
-	Int32GetDatum(MAX_TOLD_TENANTS + 1)};	/* is there one that is not told? */
+	Int32GetDatum(MAX_TOLD_TENANTS + 1)};	/* one more, to see whether some
+											 * are not listed */
 	Datum	   *tenants;
 	StringInfoData list;
 	int			n;
@@ -314,7 +320,7 @@ projector_resume(PG_FUNCTION_ARGS)
 			ereport(NOTICE,
 					errmsg("projection \"%s\" is still paused for all tenants",
 						   projection->name),
-					errhint("End that with projector_resume('%s').",
+					errhint("End that pause with projector_resume('%s').",
 							projection->name));
 	}
 	else

@@ -1,10 +1,10 @@
 /*
  * repair.c
- *	  What an operator does with one queued event: try it again now, put it
- *	  back into the queue, skip it, or take that back.
+ *	  What an operator can do with one queued event: retry it now, requeue
+ *	  it, skip it, or undo a skip.
  *
- * Each of these waits for the pair's locks, unlike a drain: somebody has asked
- * for this event, and wants an answer.
+ * Unlike a drain, these functions wait for the pair's locks, because a user
+ * has asked for this event and expects an answer.
  */
 #include "base/compat.h"
 
@@ -38,12 +38,12 @@ PG_FUNCTION_INFO_V1(projector_skip);
 PG_FUNCTION_INFO_V1(projector_unskip);
 PG_FUNCTION_INFO_V1(projector_note);
 
-/* The locks of so many pairs of a projection are taken one by one. */
+/* Up to this many pairs of a projection are locked one by one. */
 #define MAX_LOCKED_PAIRS	64
 
 /*
- * Read the arguments and take the locks; what changes the registry needs the
- * projection's lock exclusively.
+ * Read the arguments and take the locks.  A function that changes the registry
+ * needs an exclusive lock on the projection.
  */
 static void
 enter_item(FunctionCallInfo fcinfo, const char *function, LOCKMODE mode,
@@ -64,7 +64,10 @@ enter_item(FunctionCallInfo fcinfo, const char *function, LOCKMODE mode,
 	pj_run_refuse(projection, tenant);
 }
 
-/* The event itself; an error if it is not there, or of no interest. */
+/*
+ * Returns the event itself; raises an error if it does not exist or is not
+ * subscribed to.
+ */
 static PjEvent *
 load_event(const PjQueuedEvent *item)
 {
@@ -124,8 +127,8 @@ projector_retry(PG_FUNCTION_ARGS)
 /* ---- requeue ---- */
 
 /*
- * Make an item pending again, and let what waited for it follow: the rest of
- * its aggregate, or a pair that had stopped there.
+ * Make an item pending again, and release what waited for it: the rest of its
+ * aggregate, or a pair that had stopped there.
  */
 static bool
 requeue_item(PjPair *pair, const PjEvent *event)
@@ -144,8 +147,8 @@ requeue_item(PjPair *pair, const PjEvent *event)
 }
 
 /*
- * The projections that the caller may look after: all, or the one named.  How
- * they are to be locked is not known yet.
+ * Returns the projections that the caller may manage: all, or the one named.
+ * They are not locked yet.
  */
 static int
 own_projections(Datum name, int32 **ids)
@@ -187,7 +190,7 @@ compare_pairs(const void *a, const void *b)
 	return pj_text_compare(one->tenant, other->tenant);
 }
 
-/* The pairs of the events, in the order in which they are locked. */
+/* Returns the pairs of the events, in locking order. */
 static int
 pairs_of(const int32 *ids, PjClaim *claims, int n, BrokenPair **pairs)
 {
@@ -207,8 +210,8 @@ pairs_of(const int32 *ids, PjClaim *claims, int n, BrokenPair **pairs)
 }
 
 /*
- * Take the locks of the pairs.  The lock table is small: of a projection with
- * many pairs its own lock is taken, exclusively, which stands for all of them.
+ * Lock the pairs.  The lock table is small.  For a projection with many pairs,
+ * an exclusive lock on the projection is taken, which covers all of them.
  */
 static void
 lock_broken_pairs(const BrokenPair *pairs, int n)
@@ -236,8 +239,8 @@ lock_broken_pairs(const BrokenPair *pairs, int n)
 }
 
 /*
- * What the arguments of projector_requeue() name must exist: a misspelt name
- * would otherwise look like one that has nothing to requeue.
+ * What the arguments of projector_requeue() name must exist.  Otherwise a
+ * misspelt name would look as if there were nothing to requeue.
  */
 static void
 check_filter(const PjItemFilter *filter)
@@ -277,9 +280,8 @@ check_filter(const PjItemFilter *filter)
 
 /*
  * Requeue one of the items that were found, if it is still there.  The caller
- * holds the pair's locks.
- * Returns the projection, or NULL if there is nothing to do: somebody else has
- * requeued the item, or a run will apply its event.
+ * holds the pair's locks.  Returns the projection, or NULL if there is nothing
+ * to do: another session has requeued the item, or a run will apply its event.
  */
 static PjProjection *
 requeue_found(int32 id, const PjEvent *event, const PjItemFilter *filter)
@@ -319,8 +321,9 @@ requeue_found(int32 id, const PjEvent *event, const PjItemFilter *filter)
 }
 
 /*
- * Makes failed and dead events pending again.  If the arguments name one pair, its locks are taken
- * first: whoever is at work on it may be about to give an event up.
+ * Makes failed and dead events pending again.  If the arguments name one pair,
+ * its locks are taken before items are searched: another session may be about
+ * to mark an event as dead.
  */
 Datum
 projector_requeue(PG_FUNCTION_ARGS)
@@ -401,14 +404,14 @@ projector_skip(PG_FUNCTION_ARGS)
 	done = pj_failure_skip(&item.pair, event, reason, who);
 	pj_failure_note_skips(item.pair.projection);
 
-	/* whoever reaches it next skips it, and goes on with the others */
+	/* the next driver that reaches the event skips it and continues */
 	requeue_item(&item.pair, event);
 	pj_leave_internal(&saved);
 
 	PG_RETURN_BOOL(done);
 }
 
-/* No longer skips an event. */
+/* Undoes projector_skip(). */
 Datum
 projector_unskip(PG_FUNCTION_ARGS)
 {

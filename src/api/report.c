@@ -1,6 +1,6 @@
 /*
  * report.c
- *	  The functions behind the views.
+ *	  Functions used by the views.
  */
 #include "base/compat.h"
 
@@ -27,7 +27,7 @@ projector_is_home(PG_FUNCTION_ARGS)
 						  pj_home()) == 0);
 }
 
-/* The hash of a projection's definition as it is now, or null. */
+/* Returns the hash of a projection's current definition, or null. */
 Datum
 projector_definition_now(PG_FUNCTION_ARGS)
 {
@@ -39,7 +39,7 @@ projector_definition_now(PG_FUNCTION_ARGS)
 	PG_RETURN_BYTEA_P(hash);
 }
 
-/* Why a projection cannot run, or null. */
+/* Returns why a projection cannot run, or null. */
 Datum
 projector_problem(PG_FUNCTION_ARGS)
 {
@@ -52,7 +52,7 @@ projector_problem(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(problem));
 }
 
-/* The setting projector.lag_warning, as an interval. */
+/* Returns the setting projector.lag_warning as an interval. */
 Datum
 projector_lag_warning(PG_FUNCTION_ARGS)
 {

@@ -1,12 +1,12 @@
 /*
  * status.c
- *	  What the status views need that no table says: the list of pairs, and who
- *	  keeps projections waiting.
+ *	  Information for the status views that is in no table: the list of
+ *	  pairs, and what keeps projections waiting.
  *
- * The views call these functions as whoever reads the views.  So anybody may
- * execute them, but they return rows only to those who may read one of the
- * views: a list of tenants is not for everybody.  Their queries run as the
- * extension's owner.
+ * The views call these functions as the user who reads the view.  So all users
+ * may execute them, but they return rows only to users who may read one of the
+ * views, because the list of tenants may be confidential.  Their queries run
+ * as the extension's owner.
  */
 #include "base/compat.h"
 
@@ -28,7 +28,7 @@ PG_FUNCTION_INFO_V1(projector_no_worker);
 #define THIS_DATABASE \
 	"(SELECT oid FROM pg_database WHERE datname = current_database())"
 
-/* Tenants are found by stepping from one to the next in an index. */
+/* Tenants are found by a loose index scan. */
 static PjStatement select_pairs = {
 	.sql = "WITH RECURSIVE t (tenant_id) AS ("
 	"(SELECT e.tenant_id FROM projector.events e"
@@ -44,7 +44,7 @@ static PjStatement select_pairs = {
 	.expect = SPI_OK_SELECT,
 };
 
-/* A prepared transaction has no process, but a number of its own. */
+/* A prepared transaction has no pid; its gid is found through its locks. */
 static PjStatement select_appenders = {
 	.sql = "SELECT k.pid, x.gid, coalesce(a.usename, x.owner)::text, a.state,"
 	" coalesce(a.xact_start, x.prepared) FROM pg_locks k"
@@ -62,7 +62,7 @@ static PjStatement select_appenders = {
 	.expect = SPI_OK_SELECT,
 };
 
-/* See base/lock.c for the three classes and their keys. */
+/* See base/lock.c for the three lock classes and their keys. */
 static PjStatement select_lockers = {
 	.sql = "SELECT l.pid, a.usename::text, a.xact_start, l.objsubid::integer,"
 	" CASE WHEN l.objsubid = 20554 THEN l.classid::bigint"
@@ -90,7 +90,7 @@ static PjStatement select_no_worker = {
 	.expect = SPI_OK_SELECT,
 };
 
-/* Return what a statement returns, to those who may see it. */
+/* Return the rows of a statement, to users who may see them. */
 static Datum
 return_rows(FunctionCallInfo fcinfo, PjStatement *stmt)
 {
@@ -109,28 +109,31 @@ return_rows(FunctionCallInfo fcinfo, PjStatement *stmt)
 	return (Datum) 0;
 }
 
-/* Every projection with every tenant it has to do with. */
+/* Lists every projection with every tenant it applies to. */
 Datum
 projector_pairs(PG_FUNCTION_ARGS)
 {
 	return return_rows(fcinfo, &select_pairs);
 }
 
-/* The open transactions that have appended events, the oldest first. */
+/* Lists the open transactions that have appended events, oldest first. */
 Datum
 projector_appenders(PG_FUNCTION_ARGS)
 {
 	return return_rows(fcinfo, &select_appenders);
 }
 
-/* The sessions, workers aside, that have a projection or pair to themselves. */
+/*
+ * Lists the sessions, other than workers, that hold exclusive locks on a
+ * projection or pair.
+ */
 Datum
 projector_lockers(PG_FUNCTION_ARGS)
 {
 	return return_rows(fcinfo, &select_lockers);
 }
 
-/* Why no worker runs here, and what to do; no row if one runs. */
+/* Returns why no worker runs here and what to do; no row if one runs. */
 Datum
 projector_no_worker(PG_FUNCTION_ARGS)
 {

@@ -1,16 +1,16 @@
 /*
  * wait.c
- *	  Reading your own writes: waiting until an event, or all of a tenant's log
- *	  up to a position, has been applied.
+ *	  Reading your own writes: wait until an event, or a tenant's log up to
+ *	  a position, has been applied.
  *
- * Each look takes a new snapshot.  Between looks the session sleeps, until a
- * transaction has committed that applies what the look has found missing, or
- * the log is settled as far as is waited for (waiters.c).  What comes without a
- * wake-up is found by looking from time to time: what a prepared transaction has
- * done, and anything at all on a standby.
+ * Each check uses a new snapshot.  Between checks the session sleeps.  It is
+ * woken when a transaction commits that applies what the last check found
+ * missing, or when the log is settled as far as the session needs (waiters.c).
+ * Some changes come without a wake-up and are found by checking periodically:
+ * those of a prepared transaction, and everything on a standby.
  *
- * Up to where the log is settled is found out by each session when it begins to
- * wait.  After that one of them does it for all.
+ * A session that begins to wait computes the log's settled tail.  While sessions
+ * wait, one of them computes it for all.
  */
 #include "base/compat.h"
 
@@ -38,17 +38,17 @@ PG_FUNCTION_INFO_V1(projector_wait);
 PG_FUNCTION_INFO_V1(projector_wait_log);
 
 /*
- * How often to look without having been woken: at first soon, then seldom.
- * Where nobody wakes us, and on a standby, always soon.
+ * How often to check without a wake-up: soon at first, then less often.  Where
+ * no process can wake us, and on a standby, always soon.
  */
 #define LOOK_FIRST_MS	20
 #define LOOK_MS			1000
 #define LOOK_TAIL_MS	4000	/* until the log is settled so far */
 
-/* How often the one who does it finds out up to where the log is settled. */
+/* How often the session that tends the tail computes it. */
 #define TAIL_MS			20
 
-/* What is waited for: an event, or if aggregate is 0 a position in the log. */
+/* What to wait for: an event or, if aggregate is 0, a log position. */
 typedef struct Wait
 {
 	const char *function;
@@ -59,13 +59,13 @@ typedef struct Wait
 	int64		position;		/* sequence_number or log_seq */
 	TimestampTz until;
 
-	bool		shared;			/* others can wake us */
-	bool		looked;			/* not for the first time */
-	long		interval;		/* look again after so many ms; 0 if we were
-								 * woken, or have just begun */
-	TimestampTz look_at;		/* which is then */
-	int64		needs;			/* what would make a difference */
-	bool		unsettled;		/* the log is not settled yet up to position */
+	bool		shared;			/* commits can wake this session */
+	bool		looked;			/* it has checked before */
+	long		interval;		/* ms until it checks without a wake-up; 0
+								 * after a wake-up and at the start */
+	TimestampTz look_at;		/* when it does that */
+	int64		needs;			/* see waiters.c */
+	bool		unsettled;		/* the log is not settled up to position */
 } Wait;
 
 #define UNAPPLIED(column, order) \
@@ -76,9 +76,9 @@ typedef struct Wait
 	" ORDER BY sequence_number " order " LIMIT 1)"
 
 /*
- * The offset; the first event behind it, up to $4, that is subscribed to; is
- * event $4 in the log; the first dead item up to it; and where the last such
- * event is in the log.
+ * The offset; the first subscribed event after it, up to $4; whether event $4
+ * is in the log; the first dead item up to it; and the log position of the last
+ * subscribed event after the offset, up to $4.
  */
 static PjStatement look_at_event = {
 	.sql = "SELECT o.last, e.first, EXISTS (SELECT FROM projector.events"
@@ -98,7 +98,10 @@ static PjStatement look_at_event = {
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID, TEXTARRAYOID},
 };
 
-/* The first dead item up to $3.  (OFFSET has dead ones read, and no others.) */
+/*
+ * The first dead item up to $3.  OFFSET keeps the planner from reading all items
+ * in log order.
+ */
 static PjStatement look_for_dead = {
 	.sql = "SELECT min(log_seq) FROM (SELECT log_seq"
 	" FROM projector.apply_outbox WHERE projection_id = $1"
@@ -110,8 +113,8 @@ static PjStatement look_for_dead = {
 };
 
 /*
- * The last event up to $3 that is subscribed to; the last pending item up to
- * $3; and is there another one up to $3, that has failed or is held?
+ * The last subscribed event up to $3; the last pending item up to $3; and
+ * whether there is an item up to $3 that has failed or is held.
  */
 static PjStatement look_at_log = {
 	.sql = "SELECT (SELECT log_seq FROM projector.events"
@@ -129,7 +132,7 @@ static PjStatement look_at_log = {
 	.argtypes = {INT4OID, TEXTOID, INT8OID, TEXTARRAYOID},
 };
 
-/* An event between the cursor, $3, and $4 that is not at or below its offset. */
+/* An event between the cursor, $3, and $4 that is above its offset. */
 static PjStatement find_unapplied = {
 	.sql = "SELECT FROM projector.events e LEFT JOIN LATERAL"
 	" (SELECT last_sequence_number FROM projector.projection_offsets o"
@@ -143,12 +146,12 @@ static PjStatement find_unapplied = {
 	.argtypes = {INT4OID, TEXTOID, INT8OID, INT8OID, TEXTARRAYOID},
 };
 
-/* What a look has found. */
+/* The result of a check. */
 typedef struct Sight
 {
 	bool		applied;
 	bool		blocked;
-	int64		dead;			/* what blocks it, or 0 */
+	int64		dead;			/* the dead event that blocks it, or 0 */
 } Sight;
 
 /* A column of the result, or 0 if it is null. */
@@ -161,7 +164,7 @@ int8_or_zero(int column)
 	return isnull ? 0 : DatumGetInt64(value);
 }
 
-/* Is the event in the log, and nothing up to it unapplied? */
+/* Is the event in the log, and everything up to it applied? */
 static void
 see_event(Wait *wait, const PjPair *pair, Sight *sight)
 {
@@ -183,8 +186,9 @@ see_event(Wait *wait, const PjPair *pair, Sight *sight)
 }
 
 /*
- * Has all been applied that the cursor has not passed?  Where new events have
- * items we know without looking; where nothing is applied, the offsets say.
+ * Has everything after the cursor been applied?  If new events have items, the
+ * items show that.  If the projection is not being applied, compare with the
+ * offsets.
  */
 static bool
 is_applied_behind_cursor(const Wait *wait, const PjPair *pair)
@@ -201,8 +205,8 @@ is_applied_behind_cursor(const Wait *wait, const PjPair *pair)
 }
 
 /*
- * Is the log settled up to the position?  At first we find out; from then on
- * whoever does it for all tells us.
+ * Is the log settled up to the position?  The first check computes the tail.
+ * After that the session that tends it does.
  */
 static bool
 is_settled(const Wait *wait)
@@ -227,7 +231,7 @@ see_log(Wait *wait, const PjPair *pair, Sight *sight)
 	bool		held;
 	bool		isnull;
 
-	/* what was settled before this look is seen by it */
+	/* the snapshots of these queries see everything settled before */
 	wait->unsettled = !is_settled(wait);
 	pj_execute(&look_for_dead, values, NULL);
 	sight->dead = int8_or_zero(1);
@@ -249,7 +253,7 @@ see_log(Wait *wait, const PjPair *pair, Sight *sight)
 		wait->needs = pending != 0 ? pending : last;
 }
 
-/* An answer will not come by itself. */
+/* Raise an error if waiting would be in vain. */
 static void
 refuse_idle(const Wait *wait, const PjPair *pair)
 {
@@ -267,7 +271,7 @@ refuse_idle(const Wait *wait, const PjPair *pair)
 				errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
 				errmsg("%s cannot wait in a transaction that has written",
 					   wait->function),
-				errdetail("What it waits for may depend on this transaction's end."),
+				errdetail("The event may not be applied before this transaction ends."),
 				errhint("Commit first, and call it as a statement of its own."));
 }
 
@@ -284,15 +288,15 @@ tell_blocked(const Wait *wait, const PjPair *pair, const Sight *sight)
 				errmsg("event %lld of aggregate \"%s\" is dead",
 					   (long long) sight->dead,
 					   TextDatumGetCString(wait->aggregate)),
-				errhint("Mend its cause and use projector_requeue, or projector_skip."));
+				errhint("Repair the cause and use projector_requeue, or use projector_skip."));
 	else
 		ereport(NOTICE,
 				errmsg("the event at position %lld of the log is dead",
 					   (long long) sight->dead),
-				errhint("Mend its cause and use projector_requeue, or projector_skip."));
+				errhint("Repair the cause and use projector_requeue, or use projector_skip."));
 }
 
-/* Look once.  Returns the answer, or NULL if there is none yet. */
+/* Check once.  Returns the answer, or NULL if there is none yet. */
 static const char *
 look(Wait *wait)
 {
@@ -321,7 +325,7 @@ look(Wait *wait)
 		ereport(NOTICE,
 				errmsg("projection \"%s\" has stopped: %s", wait->name,
 					   pj_projection_problem(projection)),
-				errhint("Repair the cause, or change the projection with projector_alter; it goes on by itself."));
+				errhint("Repair the cause, or change the projection with projector_alter. The projection then continues automatically."));
 		return "blocked";
 	}
 	if (sight.blocked)
@@ -334,7 +338,7 @@ look(Wait *wait)
 	return NULL;
 }
 
-/* Find out for all up to where the log is settled.  That wakes them. */
+/* Compute the settled tail for all sessions.  That wakes them. */
 static void
 tend_tail(void)
 {
@@ -345,7 +349,7 @@ tend_tail(void)
 	pj_leave_internal(&saved);
 }
 
-/* When to look again if nobody wakes us. */
+/* Set the time of the next check without a wake-up. */
 static void
 set_next_look(Wait *wait)
 {
@@ -359,7 +363,7 @@ set_next_look(Wait *wait)
 	wait->looked = true;
 }
 
-/* Sleep until there is reason to look.  Returns false if the time is over. */
+/* Sleep until the next check.  Returns false after the timeout. */
 static bool
 sleep_until_look(Wait *wait)
 {
@@ -389,8 +393,8 @@ sleep_until_look(Wait *wait)
 }
 
 /*
- * Say so if what was waited for is not in the log: it may yet come, but more
- * often a name is misspelt.
+ * Tell the user if what was waited for is not in the log.  It may still come,
+ * but more often a name is misspelt.
  */
 static void
 tell_unknown(const Wait *wait, const char *answer)
@@ -440,7 +444,10 @@ wait_for(Wait *wait)
 	return answer;
 }
 
-/* Read what both functions have in common; "last" is the timeout's place. */
+/*
+ * Read the arguments that both functions share; "last" is the index of the
+ * timeout.
+ */
 static void
 begin_wait(FunctionCallInfo fcinfo, Wait *wait, int last)
 {
@@ -489,7 +496,7 @@ projector_wait_log(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("projector_wait_log cannot be used on a standby"),
-				errdetail("Which transactions are writing events is known to the primary alone."),
+				errdetail("Only the primary knows which transactions are writing events."),
 				errhint("Use projector_wait, for an aggregate."));
 	wait.position = DatumGetInt64(pj_required(fcinfo, 2, "log_seq"));
 	begin_wait(fcinfo, &wait, 3);

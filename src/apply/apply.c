@@ -1,36 +1,35 @@
 /*
  * apply.c
- *	  The one way in which events are applied, whatever the kind of the
- *	  projection and whoever asks.
+ *	  Apply events.  All kinds of projections and all drivers use this
+ *	  file.
  *
- * Apply means: for these aggregates, load the events after the offset from
- * the log, apply them in order, move the offset, all in the caller's
- * transaction.  Drivers differ in how they choose the aggregates and in what
- * becomes of events that cannot be applied now.
+ * To apply means: for some aggregates, load the events after the offset from
+ * the log, apply them in order, and move the offset, all in the caller's
+ * transaction.  Drivers differ in how they choose the aggregates, and in what
+ * they do with events that cannot be applied now.
  *
- * What it guarantees:
+ * Guarantees:
  *
- *	- An event at or below its aggregate's offset is not applied again.
- *	- No event overtakes an earlier one of its aggregate, or, if the
- *	  projection is log-ordered, of its tenant.  Events whose order matters
- *	  form a slice: an aggregate's in sequence, or all in log order.  A slice
- *	  is cut before the first event that has a dead item, a failed one whose
- *	  retry is not due, or one claimed by somebody else, and ends with the
- *	  first event that fails.
- *	- Read model and offset change together: both happen in one
- *	  subtransaction (for strict appends in the caller's own).  The offset
- *	  moves first, by an update that names its old value, so that of two who
- *	  apply the same event only one gets to run its code.
- *	- A failed event costs no other aggregate anything.  What was applied
- *	  before it in the same subtransaction is rolled back and applied again
- *	  without it.
- *	- What is only tried (mode "shadow") goes the same way, and is rolled back.
+ * - An event at or below its aggregate's offset is not applied again.
+ * - No event is applied before an earlier one of its aggregate or, if the
+ *   projection is log-ordered, of its tenant.  Events whose order matters form
+ *   a slice: those of an aggregate in sequence, or all in log order.  A slice
+ *   is cut before the first event whose item is dead, is failed and not due,
+ *   or is claimed by another transaction.  It ends with the first event that
+ *   fails.
+ * - Read model and offset change together, in one subtransaction (for strict
+ *   appends in the caller's own).  The offset moves first, by an update of its
+ *   old version.  So if two transactions apply the same event, only one of
+ *   them runs its code.
+ * - A failed event does not affect other aggregates.  What was applied before
+ *   it in the same subtransaction is rolled back and applied again without it.
+ * - Mode "shadow" uses the same code, and everything is rolled back.
  *
- * The caller has the locks that lock.c asks of it (see assert_locks()).
+ * The caller holds the locks that lock.c requires (see assert_locks()).
  *
- * Most inline appends follow directly upon their aggregate's offset.  Then
- * there is nothing to load and nothing in the outbox, and no SQL of ours is
- * run at all.
+ * Most inline appends come directly after their aggregate's offset.  Then
+ * there is nothing to load and nothing in the outbox, and none of our own SQL
+ * runs.
  */
 #include "base/compat.h"
 
@@ -47,16 +46,16 @@
 #include "state/delta.h"
 #include "state/failure.h"
 
-/* How often a batch is tried whose offsets others move at the same time. */
+/* How often a batch is tried if other transactions move its offsets. */
 #define MAX_TRIES			3
 
-/* After two errors, events are applied in pieces of this size, at first. */
+/* After two errors, events are applied in pieces of this size at first. */
 #define PIECE_AFTER_ERRORS	50
 
 const char	pj_suspect_message[] =
 "the worker or the server ended while the event was being applied";
 
-/* The event at this position has been applied. */
+/* Note the log position of an applied event. */
 static void
 note_position(PjApplyResult *result, int64 log_seq)
 {
@@ -84,8 +83,8 @@ note_applied(PjBatch *batch, int lo, int hi)
 }
 
 /*
- * Record that an event has failed, and stop its slice there, unless it is to
- * be skipped.
+ * Record that an event has failed.  Its slice stops there, unless the event is
+ * skipped.
  */
 static void
 note_failed(PjBatch *batch, int i, ErrorData *error)
@@ -101,7 +100,7 @@ note_failed(PjBatch *batch, int i, ErrorData *error)
 	if (batch->request->on_error == PJ_ERROR_SKIPPED)
 	{
 		if (pj_failure_transient(error))
-			ReThrowError(error);	/* it is not the event's fault */
+			ReThrowError(error);	/* the event did not cause it */
 		pj_failure_pass_over(batch->request->pair, batch->events[i],
 							 error);
 		outcome = PJ_PASS_OVER;
@@ -111,7 +110,7 @@ note_failed(PjBatch *batch, int i, ErrorData *error)
 									batch->items[i].attempt_count - counted,
 									error);
 
-	/* its offset has a row now, or a new version of it */
+	/* its offset now has a row, or a new row version */
 	if (batch->request->on_error != PJ_ERROR_SKIPPED)
 		batch->offsets[batch->offset_of[i]].exists = true;
 	batch->offsets[batch->offset_of[i]].row = NULL;
@@ -124,13 +123,14 @@ note_failed(PjBatch *batch, int i, ErrorData *error)
 	slice->stopped = true;
 	batch->result->dead += outcome == PJ_GIVE_UP;
 
-	/* what pj_batch_finish() finds there now */
+	/* for pj_batch_finish() */
 	batch->items[i].status = PJ_FAILED;
 }
 
 /*
- * The end of the events from "lo" on that may be applied next: those of slices
- * that were not cut, and the rest of one that was, but no more than "max".
+ * Returns the end of the events from "lo" on that may be applied next, at most
+ * "max".  They can span several slices, up to the end of the first that was
+ * cut.
  */
 static int
 next_end(const PjBatch *batch, int lo, int max)
@@ -145,8 +145,8 @@ next_end(const PjBatch *batch, int lo, int max)
 
 /*
  * Of the events from "lo" on, the one at *failed_at has failed.  Apply those
- * before it, of which one may fail now.  Returns the error of the first that
- * fails, whose place *failed_at becomes, or PJ_UNKNOWN.
+ * before it, one of which may fail now.  Returns the error of the first that
+ * fails and sets *failed_at to its index, or to PJ_UNKNOWN.
  */
 static ErrorData *
 apply_before(PjBatch *batch, int lo, ErrorData *error, int *failed_at)
@@ -169,9 +169,9 @@ apply_before(PjBatch *batch, int lo, ErrorData *error, int *failed_at)
 }
 
 /*
- * Apply all slices; whatever fails ends its slice and no other.  If it is not
- * known which event failed, half as many are tried, until it is one.  After
- * errors, pieces are small, and grow while all goes well.
+ * Apply all slices.  A failed event only ends its own slice.  If it is not
+ * known which event failed, half as many are tried, until it is a single one.
+ * After errors, pieces are small, and grow as long as there are no more.
  */
 static void
 apply_slices(PjBatch *batch)
@@ -220,8 +220,8 @@ apply_slices(PjBatch *batch)
 }
 
 /*
- * Count the attempt at the first event that can be applied, and apply nothing.
- * Should applying it end the process, it has been counted.
+ * Count an attempt of the first event that can be applied, and apply nothing.
+ * If applying it later crashes the process, it has been counted.
  */
 static void
 announce_first(PjBatch *batch)
@@ -253,14 +253,14 @@ announce_first(PjBatch *batch)
 /* ---- trying ---- */
 
 /*
- * Of the events from "lo" on, those before "hi" fail when they are applied
- * together.  Find the first that does: nothing is left behind of what is
- * tried, so it always begins with the first event.  Returns its error.
+ * Of the events from "lo" on, those before "hi" fail if they are applied
+ * together.  Find the first that fails.  Trials are rolled back, so each one
+ * starts with the first event.  Returns its error.
  */
 static ErrorData *
 find_failing(PjBatch *batch, int lo, int hi, ErrorData *error, int *failed_at)
 {
-	int			passes = lo;	/* those before this place do not fail */
+	int			passes = lo;	/* events before this one do not fail */
 
 	while (*failed_at == PJ_UNKNOWN && hi - passes > 1)
 	{
@@ -307,7 +307,7 @@ try_events(PjBatch *batch)
 
 /* ---- strict ---- */
 
-/* A strict append is applied now or not at all. */
+/* A strict append is applied now, or fails. */
 static void
 apply_strictly(PjBatch *batch)
 {
@@ -339,7 +339,7 @@ apply_once(const PjApplyRequest *request, PjApplyResult *result)
 		.kind = pj_kind(request->pair->projection->kind),
 		.tenant = TextDatumGetCString(request->pair->tenant),
 
-		/* what is tried is of one aggregate */
+		/* a trial is of one aggregate only */
 		.by_log = request->pair->projection->log_ordered &&
 		request->purpose != PJ_TO_TRY,
 	};
@@ -368,9 +368,9 @@ apply_once(const PjApplyRequest *request, PjApplyResult *result)
 }
 
 /*
- * If another transaction moves an offset at the same time, what is left is
- * tried again a few times.  Counts add up over the tries; what hinders a try
- * is that of the last one.
+ * Apply.  If another transaction moves an offset at the same time, try the
+ * rest again a few times.  Counts add up over the tries; the flags are those
+ * of the last one.
  */
 static void
 apply_repeatedly(const PjApplyRequest *request, PjApplyResult *result)
@@ -386,11 +386,12 @@ apply_repeatedly(const PjApplyRequest *request, PjApplyResult *result)
 }
 
 /*
- * Bring the digest up to date that is kept of the read model.  (An append must
- * not write what others write too: it leaves a note.)  If rows are hashed in
- * another way than they were, it must be found from the rows, for which one must
- * have the pair to oneself; so a note is left for whoever does that.  What is
- * not the live read model is nobody else's.
+ * Update the stored digest of the read model.  (An append adds a delta
+ * instead, so that it does not update a row that others update.) If the
+ * table's layout has changed, the digest must be recomputed from the rows,
+ * under an exclusive lock on the pair.  So a delta is added, and the
+ * recomputation is done later.  A build is used only by its run, so its digest
+ * is recomputed here.
  */
 void
 pj_apply_keep_digest(const PjPair *pair, const PjDigest *by, int64 log_seq)
@@ -403,7 +404,7 @@ pj_apply_keep_digest(const PjPair *pair, const PjDigest *by, int64 log_seq)
 		pj_delta_add(pair, &(PjCounts) {0}, by, log_seq);
 }
 
-/* Tell those who wait for the pair which of its events are done with. */
+/* Wake sessions that wait for the events that are done. */
 static void
 tell_waiters(const PjPair *pair, const PjApplyResult *result)
 {
@@ -416,7 +417,7 @@ tell_waiters(const PjPair *pair, const PjApplyResult *result)
 							  Max(result->last_log_seq, result->passed));
 }
 
-/* An append has the pair's lock, and everybody else its driver lock too. */
+/* An append holds the pair's lock; all others hold its driver lock, too. */
 static void
 assert_locks(const PjApplyRequest *request)
 {
@@ -428,7 +429,7 @@ assert_locks(const PjApplyRequest *request)
 }
 
 /*
- * Apply what is asked for, and say what became of it: see the top of this
+ * Apply the requested events, and return the results: see the top of this
  * file.
  */
 void

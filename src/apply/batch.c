@@ -1,13 +1,13 @@
 /*
  * batch.c
- *	  What the parts of apply ask about a batch: where its events come from,
- *	  and whether one is new, or read again.
+ *	  Questions about a batch: where its events come from, and whether an
+ *	  event is new or replayed.
  */
 #include "base/compat.h"
 
 #include "apply/batch.h"
 
-/* Have the batch's events been read from the log, by us or by the driver? */
+/* Were the batch's events read from the log, by us or by the driver? */
 bool
 pj_batch_is_read(const PjBatch *batch)
 {
@@ -26,8 +26,9 @@ pj_batch_is_new(const PjBatch *batch, int i)
 }
 
 /*
- * Is this event, which has no item and is not just being appended, read
- * again?  Not if the projection had been off, or follows the log.
+ * Is this event a replayed one?  It has no item and is not just being
+ * appended.  It is not a replay if the projection had been off, or follows the
+ * log.
  */
 bool
 pj_batch_is_reread(const PjBatch *batch, const PjEvent *event,
@@ -47,7 +48,7 @@ pj_batch_is_reread(const PjBatch *batch, const PjEvent *event,
 	}
 }
 
-/* Get ready to run SQL of our own. */
+/* Prepare to run our own SQL. */
 void
 pj_batch_enter(PjBatch *batch)
 {

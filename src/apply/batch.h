@@ -1,9 +1,11 @@
 /*
  * batch.h
- *	  A batch while it is being applied: what apply.c and its parts share.
+ *	  A batch while it is being applied: declarations shared by apply.c and
+ *	  its parts.
  *
- * apply.c loads it (batch_load.c), applies it piece by piece (batch_piece.c)
- * and finishes it (batch_finish.c).  These parts do not use each other.
+ * apply.c loads the batch (batch_load.c), applies it piece by piece
+ * (batch_piece.c) and finishes it (batch_finish.c).  These parts do not use
+ * each other.
  */
 #ifndef PJ_BATCH_H
 #define PJ_BATCH_H
@@ -17,17 +19,17 @@
 #include "state/outbox.h"
 
 /*
- * Events that are applied in order or not at all: one aggregate's, in
- * sequence, or all of the batch's, as they are in the log.
+ * Events that must be applied in order: those of one aggregate, in sequence,
+ * or all of the batch, in log order.
  */
 typedef struct PjSlice
 {
-	int			first;			/* in PjBatch.events */
-	int			end;			/* behind the last that may be applied */
-	int			loaded_end;		/* behind the last loaded */
-	int			applied_end;	/* behind the last applied, or tried */
-	bool		stopped;		/* cut, or an event failed */
-	bool		freed;			/* an item others waited for is gone */
+	int			first;			/* index in PjBatch.events */
+	int			end;			/* one after the last that may be applied */
+	int			loaded_end;		/* one after the last loaded */
+	int			applied_end;	/* one after the last applied or tried */
+	bool		stopped;		/* it was cut, or an event has failed */
+	bool		freed;			/* an item that others waited for is gone */
 } PjSlice;
 
 typedef struct PjBatch
@@ -35,28 +37,28 @@ typedef struct PjBatch
 	const PjApplyRequest *request;
 	PjApplyResult *result;
 	const PjProjection *projection;
-	int32		books;			/* the number of the pair's offsets and items */
+	int32		books;			/* id of the pair's offsets and items */
 	const PjKind *kind;
 	const char *tenant;
-	PjOffset   *offsets;		/* of the ranges' aggregates; kept up to date
-								 * as events are applied */
-	PjSlice    *slices;			/* one for each range, or just one */
+	PjOffset   *offsets;		/* of the ranges' aggregates; updated as
+								 * events are applied */
+	PjSlice    *slices;			/* one for each range, or one in all */
 	int			nslices;
-	PjEvent   **events;			/* all slices', one behind the other */
-	PjItem	   *items;			/* of the events */
+	PjEvent   **events;			/* of all slices, one after the other */
+	PjItem	   *items;			/* one per event */
 	int			nevents;
 	int		   *slice_of;		/* index of each event's slice */
 	int		   *offset_of;		/* index of its aggregate's offset */
-	int		   *before;			/* index of its aggregate's event before it,
-								 * or -1 */
-	int64	   *stale;			/* positions of given events that turned out
-								 * to be applied already */
+	int		   *before;			/* index of the aggregate's previous event, or
+								 * -1 */
+	int64	   *stale;			/* positions of given events that were already
+								 * applied */
 	int			nstale;
-	int			failed_at;		/* if only tried: the event that failed */
-	ErrorData  *error;			/* and its error, or NULL */
+	int			failed_at;		/* in a trial: index of the event that failed */
+	ErrorData  *error;			/* its error, or NULL */
 	bool		by_log;			/* in log order */
-	bool		loaded;			/* from the log, that is; else as given */
-	bool		entered;		/* our own context, to run SQL */
+	bool		loaded;			/* loaded from the log, rather than given */
+	bool		entered;		/* pj_enter_internal() has been called */
 	PjContext	saved;
 } PjBatch;
 

@@ -1,12 +1,12 @@
 /*
  * batch_finish.c
- *	  What becomes of the outbox once a batch has been applied.
+ *	  Update the outbox after a batch has been applied.
  *
- * Items of applied events go, and their failures are closed.  In log order
- * that is all.  Otherwise given events that could not be applied are queued,
- * and what waits behind a failed or dead event is marked as held, and released
- * once that event is done with.  After a batch that was only tried, nothing of
- * that has happened: what would fail is recorded.
+ * Items of applied events are deleted, and their failures closed.  In log
+ * order that is all.  Otherwise given events that could not be applied are
+ * queued.  Items that wait for a failed or dead event are marked as held, and
+ * released once that event is done.  After a trial none of this happens; only
+ * events that would fail are recorded.
  */
 #include "base/compat.h"
 
@@ -15,7 +15,7 @@
 #include "apply/batch.h"
 #include "state/failure.h"
 
-/* Remove the items of applied events, and close their failures. */
+/* Delete the items of applied events, and close their failures. */
 static void
 remove_applied(PjBatch *batch)
 {
@@ -79,7 +79,9 @@ queue_unapplied(PjBatch *batch)
 
 /* ---- claimed items whose events were not loaded ---- */
 
-/* The item's event has been applied, or is not wanted: the item can go. */
+/*
+ * The item's event has been applied, or is not subscribed to: delete the item.
+ */
 static void
 drop_claim(PjBatch *batch, const PjClaim *claim, bool wanted)
 {
@@ -93,9 +95,9 @@ drop_claim(PjBatch *batch, const PjClaim *claim, bool wanted)
 }
 
 /*
- * A claimed item whose event was not loaded: it has been applied already, or
- * the projection no longer subscribes to its type.  Or the event is not in the
- * log, and the item fails.
+ * Finish a claimed item whose event was not loaded.  It has been applied
+ * already, or the projection no longer subscribes to its type.  Otherwise the
+ * event is missing from the log, and the item fails.
  */
 static void
 finish_claim(PjBatch *batch, const PjClaim *claim)
@@ -119,9 +121,9 @@ finish_claim(PjBatch *batch, const PjClaim *claim)
 }
 
 /*
- * The first event of a claim's slice, from place i on, that does not come
+ * Returns the first event of a claim's slice, from index i on, that is not
  * before the claimed one.  Claims and events are both sorted by aggregate and
- * sequence.
+ * sequence number.
  */
 static int
 next_loaded(const PjBatch *batch, const PjClaim *claim, int i)
@@ -155,17 +157,17 @@ finish_claims(PjBatch *batch)
 
 /* ---- items that wait ---- */
 
-/* Which items' marks are to change. */
+/* Items to be held or released. */
 typedef struct Marks
 {
-	int64	   *held;			/* positions of items to be held */
+	int64	   *held;			/* log positions of items to be held */
 	int			nheld;
 	Datum	   *released;		/* aggregates whose items are released */
 	int			nreleased;
 } Marks;
 
 /*
- * Find what is to be held or released of one slice.  Returns the sequence
+ * Find the items of one slice to be held or released.  Returns the sequence
  * number of the event that the slice waits for, or 0.
  */
 static int64
@@ -191,7 +193,7 @@ mark_slice(const PjBatch *batch, int s, Marks *marks)
 	return blocker;
 }
 
-/* Find what is to be held or released. */
+/* Find all items to be held or released. */
 static void
 find_marks(const PjBatch *batch, Marks *marks)
 {
@@ -205,7 +207,7 @@ find_marks(const PjBatch *batch, Marks *marks)
 	for (int s = 0; s < batch->nslices; s++)
 		blockers[s] = mark_slice(batch, s, marks);
 
-	/* claimed items whose events were not loaded, because there are many */
+	/* claimed items whose events were not loaded because of the batch size */
 	for (int c = 0; c < request->nclaims; c++)
 	{
 		const PjClaim *claim = &request->claims[c];
@@ -217,8 +219,9 @@ find_marks(const PjBatch *batch, Marks *marks)
 }
 
 /*
- * Mark as held what waits behind a failed event, and release what waited for
- * one that has been applied.  An append does not have the driver lock.
+ * Mark items that wait for a failed event as held, and release those that
+ * waited for one that has been applied.  An append does not hold the driver
+ * lock, so it does neither.
  */
 static void
 hold_and_release(PjBatch *batch)
@@ -240,7 +243,10 @@ hold_and_release(PjBatch *batch)
 	}
 }
 
-/* See the top of this file.  After a conflict, the driver will try again. */
+/*
+ * Update the outbox: see the top of this file.  After a conflict, the driver
+ * will try again.
+ */
 void
 pj_batch_finish(PjBatch *batch)
 {
@@ -248,15 +254,17 @@ pj_batch_finish(PjBatch *batch)
 	if (batch->result->conflict)
 		return;
 	if (batch->by_log)
-		return;					/* the cursor says what is left */
+		return;					/* the cursor shows what is left */
 	queue_unapplied(batch);
 	finish_claims(batch);
 	hold_and_release(batch);
 }
 
-/* ---- a batch that was only tried ---- */
+/* ---- trials ---- */
 
-/* What was shown of the event at a place in the batch, if it is there. */
+/*
+ * Returns the verdict for the event at an index of the batch, if it is there.
+ */
 static PjVerdict
 verdict_of(const PjBatch *batch, const PjSlice *slice, int i, int64 sequence)
 {
@@ -269,7 +277,7 @@ verdict_of(const PjBatch *batch, const PjSlice *slice, int i, int64 sequence)
 		PJ_UNTESTED;
 }
 
-/* Say what has been shown of each claimed item, and record what failed. */
+/* Return the verdict for each claimed item, and record the failure. */
 void
 pj_batch_finish_try(PjBatch *batch)
 {

@@ -1,11 +1,11 @@
 /*
  * batch_load.c
- *	  What a batch consists of: its aggregates' offsets, their events, and what
- *	  the outbox says of them.
+ *	  Load a batch: its aggregates' offsets, their events, and the events'
+ *	  outbox items.
  *
- * Events whose order matters form a slice: an aggregate's in sequence, or all
- * in log order.  A slice is cut before the first event that may not be applied
- * by this driver now.
+ * Events whose order matters form a slice: those of an aggregate in sequence,
+ * or all in log order.  A slice is cut before the first event that this driver
+ * may not apply now.
  */
 #include "base/compat.h"
 
@@ -14,12 +14,12 @@
 #include "state/failure.h"
 
 /*
- * Given events and claimed items take at most this many earlier events of
- * their aggregate along at a time.
+ * The maximum number of earlier events of an aggregate that are applied along
+ * with a given event or claimed item.
  */
 #define MAX_BACKLOG			32
 
-/* Does the driver come with events, rather than with items? */
+/* Does the driver supply events, rather than items? */
 static bool
 has_given(const PjApplyRequest *request)
 {
@@ -27,8 +27,8 @@ has_given(const PjApplyRequest *request)
 }
 
 /*
- * Do the given events follow directly upon the offsets?  Then there is
- * nothing to load: all before them have been applied.
+ * Do the given events come directly after the offsets?  Then there is nothing
+ * to load, because all earlier ones have been applied.
  */
 static bool
 given_suffice(const PjBatch *batch)
@@ -55,8 +55,8 @@ given_suffice(const PjBatch *batch)
 }
 
 /*
- * How many of a range's events to load: the events it is for, and some before
- * them.  What is only tried begins with the first, so it needs more of them.
+ * Returns how many of a range's events to load: its own events, and some
+ * before them.  A trial starts with the first event, so it needs more.
  */
 static int
 max_events(const PjBatch *batch, int range)
@@ -69,8 +69,8 @@ max_events(const PjBatch *batch, int range)
 }
 
 /*
- * Load the events of all ranges from their offsets on.  Items whose events are
- * too many for a batch stay for the next one.
+ * Load the events of all ranges, starting at their offsets.  Items whose
+ * events do not fit into the batch stay for the next one.
  */
 static int
 load_ranges(PjBatch *batch, PjEvent **events)
@@ -96,8 +96,8 @@ load_ranges(PjBatch *batch, PjEvent **events)
 }
 
 /*
- * Load the events of all ranges, or take the given ones.  In log order there
- * may be some among them that have been applied.
+ * Load the events of all ranges, or use the given ones.  In log order some of
+ * those may have been applied already.
  */
 static void
 load_events(PjBatch *batch)
@@ -119,7 +119,7 @@ load_events(PjBatch *batch)
 	}
 }
 
-/* Events in log order are one slice, whichever aggregates they are of. */
+/* In log order all events form one slice, whatever their aggregates. */
 static void
 cut_one_slice(PjBatch *batch)
 {
@@ -140,7 +140,9 @@ cut_one_slice(PjBatch *batch)
 	}
 }
 
-/* Otherwise they come in the order of the ranges: each has its slice. */
+/*
+ * Otherwise events are in the order of the ranges, and each range is a slice.
+ */
 static void
 cut_slice(PjBatch *batch, int s)
 {
@@ -204,7 +206,7 @@ may_apply(const PjBatch *batch, int i)
 	return false;
 }
 
-/* Are there but few events to take along, and all given ones at hand? */
+/* Is the backlog short, and are all given events loaded? */
 static bool
 short_backlog(const PjBatch *batch, int s)
 {
@@ -213,7 +215,7 @@ short_backlog(const PjBatch *batch, int s)
 	int			own = slice->first;
 
 	if (range->upto <= batch->offsets[s].last)
-		return true;			/* all have been applied */
+		return true;			/* all were applied already */
 	while (own < slice->end &&
 		   pj_event_sequence(batch->events[own]) < range->from)
 		own++;
@@ -222,7 +224,7 @@ short_backlog(const PjBatch *batch, int s)
 		pj_event_sequence(batch->events[slice->end - 1]) == range->upto;
 }
 
-/* Take over what the claims say.  Both are sorted alike. */
+/* Copy the items of the claims.  Both lists are sorted in the same way. */
 static void
 items_from_claims(PjBatch *batch, bool *known)
 {
@@ -296,8 +298,8 @@ cut_blocked(PjBatch *batch)
 			(!batch->by_log && batch->offsets[s].busy);
 
 		/*
-		 * Given events take their aggregate's backlog along only if that is
-		 * short, and nothing holds it.
+		 * Given events are applied with their aggregate's backlog only if it
+		 * is short and not blocked.
 		 */
 		if (has_given(request) && !batch->by_log &&
 			(slice->stopped || !short_backlog(batch, s)))
@@ -310,7 +312,7 @@ cut_blocked(PjBatch *batch)
 	}
 }
 
-/* How the pair is doing; an append has not looked. */
+/* Returns the current state of the pair, which an append has not read yet. */
 static PjPair
 pair_now(const PjBatch *batch)
 {
@@ -322,8 +324,8 @@ pair_now(const PjBatch *batch)
 }
 
 /*
- * An event is replayed unless it is just being appended, or has been waiting
- * in the outbox ever since.
+ * An event is a replayed one unless it is just being appended, or has been in
+ * the outbox since then.
  */
 static void
 mark_replays(PjBatch *batch)
@@ -347,7 +349,7 @@ mark_replays(PjBatch *batch)
 	}
 }
 
-/* Events that an operator has decided to skip. */
+/* Mark the events that must be skipped. */
 static void
 mark_skips(PjBatch *batch)
 {
@@ -357,8 +359,8 @@ mark_skips(PjBatch *batch)
 }
 
 /*
- * Is SQL of ours needed?  Not for new events that follow upon their offsets,
- * if those have rows.
+ * Do we need to run our own SQL?  Not for new events that come directly after
+ * their offsets, if those have rows.
  */
 static bool
 needs_sql(const PjBatch *batch)
@@ -369,7 +371,7 @@ needs_sql(const PjBatch *batch)
 	return pj_batch_is_read(batch);
 }
 
-/* Find out what there is to apply. */
+/* Load what there is to apply. */
 void
 pj_batch_load(PjBatch *batch)
 {

@@ -1,10 +1,10 @@
 /*
  * batch_piece.c
- *	  Applying some of a batch's events, all or none: check them, move their
+ *	  Apply some of a batch's events, all or none: check them, move their
  *	  aggregates' offsets, run the projection's code.
  *
- * This is the only place where a projection's code is run for events.  The
- * offsets move first: whoever moves them is the one who may run the code.
+ * This is the only place where a projection's code runs for events.  The
+ * offsets move first: only the transaction that moves them may run the code.
  */
 #include "base/compat.h"
 
@@ -25,7 +25,7 @@
 
 /*
  * Check an event against its predecessor, or against the offset if it is the
- * first behind it.
+ * first one after it.
  */
 static void
 check_event(PjBatch *batch, int i)
@@ -61,8 +61,8 @@ check_event(PjBatch *batch, int i)
 }
 
 /*
- * Check events that have been read from the log, each in memory of its own.
- * Those that are skipped may be wrong in any way.
+ * Check events that were read from the log; memory is freed after each.
+ * Skipped ones are not checked.
  */
 static void
 check_events(PjBatch *batch, PjWork *work)
@@ -87,7 +87,7 @@ check_events(PjBatch *batch, PjWork *work)
 
 /* ---- applying ---- */
 
-/* Move the offsets behind events lo .. hi - 1. */
+/* Move the offsets past events lo .. hi - 1. */
 static bool
 move_offsets(PjBatch *batch, int lo, int hi)
 {
@@ -96,7 +96,7 @@ move_offsets(PjBatch *batch, int lo, int hi)
 	bool	   *moved = palloc0(sizeof(bool) * noffsets);
 	int			n = 0;
 
-	/* each one to the last of its events */
+	/* move each one to the last of its events */
 	for (int i = hi - 1; i >= lo; i--)
 	{
 		int			o = batch->offset_of[i];
@@ -146,7 +146,7 @@ init_piece(Piece *piece, PjBatch *batch, int lo, int hi)
 	pj_forget_cancel();
 }
 
-/* The first event that is not skipped. */
+/* Returns the first event that is not skipped. */
 static int
 first_to_run(const PjWork *work)
 {
@@ -158,11 +158,11 @@ first_to_run(const PjWork *work)
 }
 
 /*
- * Apply a piece.  Returns false if it is to be rolled back: an offset was not
- * where it should be, or it was only to be tried.
+ * Apply a piece.  Returns false if it must be rolled back: an offset was not
+ * where it should be, or this is a trial.
  *
- * What keeps the code from being run at all is blamed on the first event that
- * it is to be run for.
+ * An error that prevents the code from running at all is blamed on the first
+ * event that it should run for.
  */
 static bool
 run_piece(void *arg)
@@ -185,10 +185,10 @@ run_piece(void *arg)
 }
 
 /*
- * Apply events lo .. hi - 1 in a subtransaction.  Returns the error, if there
- * is one, with *failed_at telling the event; sets result->conflict if an
- * offset was not where it should be.  Nothing is left behind in either case,
- * nor if it was only to be tried.
+ * Apply events lo .. hi - 1 in a subtransaction.  Returns the error, if any,
+ * and sets *failed_at to the event.  Sets result->conflict if an offset was
+ * not where it should be.  In both cases, and in a trial, everything is rolled
+ * back.
  */
 ErrorData *
 pj_batch_apply_piece(PjBatch *batch, int lo, int hi, int *failed_at)
@@ -201,11 +201,12 @@ pj_batch_apply_piece(PjBatch *batch, int lo, int hi, int *failed_at)
 	error = pj_subtransaction(run_piece, &piece, &kept);
 	pj_failure_name_timeout(error);
 	if (error && piece.moving && pj_failure_transient(error))
-		error = NULL;			/* not the event's: another transaction moves
-								 * the offset */
+		error = NULL;			/* not the event's fault: another transaction
+								 * has moved the offset */
 	else if (error && !piece.moving && pj_failure_swallowed(error) &&
 			 pj_projection_problem(batch->projection) != NULL)
-		error = NULL;			/* nor this: it can no longer run at all */
+		error = NULL;			/* not the event's fault: the projection can
+								 * no longer run */
 	else if (error && (piece.moving || !pj_failure_swallowed(error)))
 		ReThrowError(error);
 	batch->result->conflict = !error && !piece.done;
@@ -216,8 +217,8 @@ pj_batch_apply_piece(PjBatch *batch, int lo, int hi, int *failed_at)
 }
 
 /*
- * Apply all events of a batch in the caller's own transaction: an error is
- * the caller's.  Returns false if an offset was not where it should be.
+ * Apply all events of a batch in the caller's own transaction; errors are
+ * passed on.  Returns false if an offset was not where it should be.
  */
 bool
 pj_batch_run_all(PjBatch *batch)

@@ -1,12 +1,13 @@
 /*
  * model_rows.c
- *	  Reading a read model's rows: one tenant's, each with its hash.
+ *	  Read the rows of a read model: those of one tenant, each with its
+ *	  hash.
  *
- * All of it runs as the projection's owner in the sandbox, with fixed settings
- * and the projection's search_path.  That is so for rows of the target and for
- * those built aside, which are read by the same query: the same row is always
- * written in the same way, and code of a column's type finds the owner's rights
- * and no others.
+ * Everything runs as the projection's owner in the sandbox, with fixed
+ * settings and the projection's search_path.  The rows of the target and those
+ * of a build are read by the same query.  So the same row always gives the
+ * same text, and the code of a column's type runs with the owner's privileges
+ * only.
  */
 #include "base/compat.h"
 
@@ -20,7 +21,7 @@
 #include "registry/target.h"
 #include "sandbox/table_query.h"
 
-/* What comes before the table's columns. */
+/* The result's columns before those of the table. */
 #define COLUMN_KEY		0
 #define COLUMN_TEXT		1
 #define COLUMN_JSON		2
@@ -33,7 +34,7 @@ typedef struct Reading
 	MemoryContext per_row;
 } Reading;
 
-/* Without a primary key that counts, a row is known by its hash. */
+/* Without a usable primary key, a row is identified by its hash. */
 static void
 name_row(PjRow *row, TupleTableSlot *slot)
 {
@@ -92,7 +93,7 @@ read_rows(void *arg)
 	table_close(rel, NoLock);
 }
 
-/* Read rows of a projection's target, or of what is built aside for it. */
+/* Read rows of a projection's target, or of its build. */
 void
 pj_rows_read(PjRowReader *reader)
 {

@@ -1,6 +1,6 @@
 /*
  * read_model.c
- *	  A read model as a whole: the digest of all of a tenant's rows.
+ *	  A read model as a whole: the digest of all rows of a tenant.
  */
 #include "base/compat.h"
 
@@ -18,7 +18,7 @@ add_row(void *arg, const PjRow *row)
 	pj_digest_add(arg, &row->hash);
 }
 
-/* Find the digest of the rows that a reader reads, in all targets. */
+/* Compute the digest of the rows that a reader reads, in all targets. */
 static void
 read_digest(PjRowReader *reader, PjDigest *digest)
 {
@@ -34,8 +34,8 @@ read_digest(PjRowReader *reader, PjDigest *digest)
 }
 
 /*
- * The digest of a tenant's rows, from the tables themselves, as a snapshot sees
- * them, or if it is NULL as they are now.
+ * Compute the digest of a tenant's rows from the tables, as a snapshot sees
+ * them, or with the latest if it is NULL.
  */
 void
 pj_model_digest(const PjProjection *projection, Datum tenant,
@@ -48,10 +48,10 @@ pj_model_digest(const PjProjection *projection, Datum tenant,
 }
 
 /*
- * Find the digest from the rows, and keep it.  The caller is alone with the
- * pair, or its digest is not kept with each batch: what an append has changed
- * after the rows were read must not be forgotten.  What is built aside has
- * books that nobody else uses.  And the caller is in our own context.
+ * Compute the digest from the rows, and store it.  The caller holds the pair's
+ * lock exclusively, or the digest is not updated by each batch; otherwise the
+ * change of an append after the rows were read would be lost.  The books of a
+ * build are used only by its run.  The caller has called pj_enter_internal().
  */
 void
 pj_model_refresh(const PjPair *pair, int64 log_seq)
@@ -69,8 +69,9 @@ pj_model_refresh(const PjPair *pair, int64 log_seq)
 }
 
 /*
- * Have a pair to ourselves, if nobody works on it.  If that fails no lock is
- * left that others would wait for: it is kept to the end of the transaction.
+ * Lock a pair exclusively, if it is free.  The locks last until the end of the
+ * transaction, so if this fails, no lock may be left that others would wait
+ * for.
  */
 static bool
 lock_alone(int32 projection_id, Datum tenant)
@@ -85,9 +86,9 @@ lock_alone(int32 projection_id, Datum tenant)
 }
 
 /*
- * Find the digests of pairs from the rows whose target has been altered since
- * something was noted: of a projection and tenant, or all if these are 0.  A
- * pair that somebody else works on is left for later.
+ * Recompute the digests of pairs whose target has been altered since something
+ * was recorded: of a projection and tenant, or of all if these are 0.  A pair
+ * that is locked is left for later.
  */
 void
 pj_models_refresh_altered(int32 projection_id, Datum tenant)

@@ -3,12 +3,13 @@
  *	  What a replay in one transaction keeps in memory from batch to batch: the
  *	  offsets it moves, and a fold's rows.
  *
- * A row that is written in every batch leaves as many versions, which nobody can
- * prune before the transaction ends: reading it takes longer with every batch.
- * Only who replays in the order of the log writes a row in many batches.  It must
- * have the pair to itself, and every error must end the transaction or roll back
- * all of the replay: nothing takes back what is in memory.  Whoever reads offsets
- * or rows, and the end of the replay, come after a flush.
+ * A row that is written in every batch leaves as many versions, which cannot be
+ * pruned before the transaction ends: reading it takes longer with every batch.
+ * A replay writes a row in many batches only if it is in log order.
+ *
+ * The replay must have the pair to itself.  An error must roll back all of it,
+ * because what is in memory is not rolled back.  The cache must be flushed before
+ * anything reads the offsets or rows, and at the end.
  */
 #include "base/compat.h"
 
@@ -34,7 +35,7 @@ pj_replay_cache_make(const PjPair *pair)
 	return cache;
 }
 
-/* Is it time to write what is in it? */
+/* Must the cache be flushed? */
 bool
 pj_replay_cache_is_full(const PjReplayCache *cache)
 {
@@ -61,8 +62,8 @@ flush_rows(PjReplayCache *cache)
 }
 
 /*
- * Write all that is in it, and forget it.  The caller is in our own context, and
- * its memory context is reset soon.
+ * Write all rows and offsets, and forget them.  The caller is in our own context,
+ * in a short-lived memory context.
  */
 void
 pj_replay_cache_flush(PjReplayCache *cache)

@@ -2,8 +2,8 @@
  * args.c
  *	  Arguments of SQL functions.
  *
- * Our functions are not strict: a null where it makes no sense is an error,
- * and not a null result.
+ * Our functions are not strict: a null argument that makes no sense raises an
+ * error, instead of giving a null result.
  */
 #include "base/compat.h"
 
@@ -20,7 +20,7 @@ refuse_empty(Datum value, const char *name)
 				errmsg("%s must not be empty", name));
 }
 
-/* An argument that must not be null. */
+/* Returns an argument that must not be null. */
 Datum
 pj_required(FunctionCallInfo fcinfo, int argno, const char *name)
 {
@@ -31,7 +31,7 @@ pj_required(FunctionCallInfo fcinfo, int argno, const char *name)
 	return PG_GETARG_DATUM(argno);
 }
 
-/* A text that must be neither null nor empty. */
+/* Returns a text that must be neither null nor empty. */
 Datum
 pj_required_text(FunctionCallInfo fcinfo, int argno, const char *name)
 {
@@ -41,21 +41,21 @@ pj_required_text(FunctionCallInfo fcinfo, int argno, const char *name)
 	return value;
 }
 
-/* The same as a C string. */
+/* Like pj_required_text, but returns a C string. */
 char *
 pj_required_name(FunctionCallInfo fcinfo, int argno, const char *name)
 {
 	return TextDatumGetCString(pj_required_text(fcinfo, argno, name));
 }
 
-/* An argument of a type passed by reference, or 0 if it is null. */
+/* Returns an argument of a type passed by reference, or 0 if it is null. */
 Datum
 pj_optional(FunctionCallInfo fcinfo, int argno)
 {
 	return PG_ARGISNULL(argno) ? (Datum) 0 : PG_GETARG_DATUM(argno);
 }
 
-/* A text, or 0 if it is null; empty it must not be. */
+/* Returns a text, or 0 if it is null; it must not be empty. */
 Datum
 pj_optional_text(FunctionCallInfo fcinfo, int argno, const char *name)
 {

@@ -1,9 +1,9 @@
 /*
  * compat.h
- *	  What the supported major versions of PostgreSQL do differently.
+ *	  Differences between the supported major versions of PostgreSQL.
  *
- * Version 15 is the only one so far.  When another is added, its differences
- * are bridged here and nowhere else.
+ * Version 15 is the only one so far.  When another is added, all code that
+ * depends on the version goes here.
  */
 #ifndef PJ_COMPAT_H
 #define PJ_COMPAT_H

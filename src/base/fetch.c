@@ -1,14 +1,14 @@
 /*
  * fetch.c
- *	  Reading rows of our tables by primary key, without SPI.
+ *	  Read rows of our tables by primary key, without SPI.
  *
- * Every append looks up a row or two by key.  A query would cost several
- * times what the lookup costs, and could not look past the transaction's
- * snapshot, which the checks of a log must do.
+ * Every append looks up a row or two by key.  A query would cost several times
+ * as much, and could only use the transaction's snapshot, while checks of the
+ * log need a newer one.
  *
- * The caller gives the snapshot: GetLatestSnapshot() to see what is
- * committed now, whatever the isolation level, or a dirty one to see what
- * others are about to commit.
+ * The caller supplies the snapshot: GetLatestSnapshot() to see what is
+ * committed now, whatever the isolation level, or a dirty one to see
+ * uncommitted rows of others.
  */
 #include "base/compat.h"
 
@@ -25,10 +25,13 @@
 #include "base/fetch.h"
 
 static PjTable *tables = NULL;
-static Oid	looking_up = InvalidOid;	/* a table whose index is not known
-										 * yet */
+static Oid	looking_up = InvalidOid;	/* table whose index is being looked
+										 * up */
 
-/* Relation cache callback: forget the oid of a table that may be gone. */
+/*
+ * Relation cache callback: forget the OID of a table that may have been
+ * dropped.
+ */
 static void
 table_changed(Datum arg, Oid relid)
 {
@@ -54,8 +57,9 @@ lookup_relation(const char *name)
 }
 
 /*
- * Find a table and its index.  While the index is looked up we may hear that
- * the table has changed: then it may have another one by now.
+ * Look up a table and its index.  An invalidation of the table may arrive
+ * during the lookup of the index.  Then look up both again, because it may
+ * have another index now.
  */
 static void
 look_up(PjTable *table)
@@ -72,7 +76,7 @@ look_up(PjTable *table)
 	table->relid = looking_up;
 }
 
-/* The oid of a table, and with it that of its primary key. */
+/* Returns the OID of a table; also looks up its primary key. */
 Oid
 pj_relid(PjTable *table)
 {
@@ -89,7 +93,7 @@ pj_relid(PjTable *table)
 	return table->relid;
 }
 
-/* The oid of its index. */
+/* Returns the OID of a table's index. */
 Oid
 pj_indexid(PjTable *table)
 {
@@ -97,9 +101,7 @@ pj_indexid(PjTable *table)
 	return table->indexid;
 }
 
-/*
- * Keys name columns of the index, counted from 1.
- */
+/* Attribute numbers of keys are those of the index, starting at 1. */
 void
 pj_key_int4(ScanKey key, AttrNumber attno, int32 value)
 {
@@ -114,7 +116,7 @@ pj_key_int8(ScanKey key, AttrNumber attno, int64 value)
 				Int64GetDatum(value));
 }
 
-/* Two keys: greater than one value, and not greater than the other. */
+/* Set two keys: greater than "after", and not greater than "upto". */
 void
 pj_key_int8_range(ScanKey keys, AttrNumber attno, int64 after, int64 upto)
 {
@@ -131,7 +133,7 @@ pj_key_text(ScanKey key, AttrNumber attno, Datum value)
 	key->sk_collation = C_COLLATION_OID;
 }
 
-/* Greater than a value. */
+/* Set a key: greater than a value. */
 void
 pj_key_text_after(ScanKey key, AttrNumber attno, Datum value)
 {
@@ -140,8 +142,8 @@ pj_key_text_after(ScanKey key, AttrNumber attno, Datum value)
 }
 
 /*
- * Take a row apart.  The arrays are as wide as the table is now: an operator
- * may have added columns to it.
+ * Get the columns of a row.  The arrays are as wide as the table is now,
+ * because an operator may have added columns.
  */
 void
 pj_deform(HeapTuple tuple, TupleDesc desc, Datum **columns, bool **nulls)
@@ -152,8 +154,8 @@ pj_deform(HeapTuple tuple, TupleDesc desc, Datum **columns, bool **nulls)
 }
 
 /*
- * Start reading in the order of the primary key.  Rows come as the snapshot,
- * which must stay registered or static, sees them.
+ * Start a scan in primary key order.  The snapshot must stay registered, or be
+ * static.
  */
 void
 pj_fetch_begin(PjFetch *fetch, PjTable *table, Snapshot snapshot, int nkeys,
@@ -162,8 +164,9 @@ pj_fetch_begin(PjFetch *fetch, PjTable *table, Snapshot snapshot, int nkeys,
 	fetch->heap = table_open(pj_relid(table), AccessShareLock);
 
 	/*
-	 * Not before: REINDEX CONCURRENTLY may have put another index in its
-	 * place, of which we hear when we lock the table.
+	 * The index must be opened after the table is locked: REINDEX
+	 * CONCURRENTLY may have replaced it, and we receive that invalidation
+	 * when we lock the table.
 	 */
 	fetch->index = index_open(pj_indexid(table), AccessShareLock);
 
@@ -173,14 +176,14 @@ pj_fetch_begin(PjFetch *fetch, PjTable *table, Snapshot snapshot, int nkeys,
 	index_rescan(fetch->scan, keys, nkeys, NULL, 0);
 }
 
-/* Start again with as many keys, for another row. */
+/* Restart the scan with other values for the same number of keys. */
 void
 pj_fetch_again(PjFetch *fetch, int nkeys, ScanKey keys)
 {
 	index_rescan(fetch->scan, keys, nkeys, NULL, 0);
 }
 
-/* The next row, which belongs to the slot; NULL if there is none. */
+/* Returns the next row, which belongs to the slot; NULL if there is none. */
 HeapTuple
 pj_fetch_next(PjFetch *fetch, ScanDirection direction)
 {

@@ -1,6 +1,6 @@
 /*
  * fetch.h
- *	  Reading rows of our tables by index, without SPI.
+ *	  Read rows of our tables by index, without SPI.
  */
 #ifndef PJ_FETCH_H
 #define PJ_FETCH_H
@@ -12,13 +12,13 @@
 #include "utils/rel.h"
 #include "utils/snapshot.h"
 
-/* A table read like this; whoever owns it has one of these. */
+/* A table that is read this way.  The file that owns the table defines one. */
 typedef struct PjTable
 {
 	const char *name;
 	const char *index_name;		/* its primary key; NULL if it has none */
 
-	/* kept by fetch.c */
+	/* set by fetch.c */
 	Oid			relid;			/* invalid until looked up */
 	Oid			indexid;
 	bool		registered;

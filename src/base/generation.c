@@ -1,9 +1,10 @@
 /*
  * generation.c
- *	  A number that changes whenever a function, schema, role or type changes.
+ *	  A number that changes whenever a function, schema, role or type
+ *	  changes.
  *
- * Sessions keep what they have looked up by name, together with this number, and
- * look it up again when the number is another.
+ * Sessions cache what they have looked up by name together with this number,
+ * and look it up again when the number has changed.
  */
 #include "base/compat.h"
 
@@ -21,8 +22,8 @@ code_changed(Datum arg, int cacheid, uint32 hashvalue)
 }
 
 /*
- * Another number than before says that a name may mean another function, or
- * that another role may call it.
+ * Returns the number.  If it has changed, a name may mean another function, or
+ * another role may be allowed to call it.
  */
 uint64
 pj_code_generation(void)

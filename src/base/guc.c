@@ -1,9 +1,9 @@
 /*
  * guc.c
- *	  Settings, and the clock that back-off goes by.
+ *	  Settings, and the clock that decides when retries are due.
  *
- * The clock can be moved forward by a superuser, so that a test of back-off
- * need not wait for it.
+ * A superuser can move the clock forward, so that tests of retries do not have
+ * to wait.
  */
 #include "base/compat.h"
 
@@ -36,10 +36,10 @@ static const struct config_enum_entry progress_levels[] = {
 	{NULL, 0, false}
 };
 
-/* Read back by handlers and policies through current_setting() only. */
+/* Only read by handlers and policies, with current_setting(). */
 static char *tenant_id = NULL;
 
-/* The time that decides whether a retry is due. */
+/* Returns the time that decides whether a retry is due. */
 TimestampTz
 pj_now(void)
 {
@@ -70,8 +70,8 @@ pj_guc_init(void)
 
 	DefineCustomBoolVariable("projector.enabled",
 							 "Lets worker processes run.",
-							 "Off, workers end and none are started; events "
-							 "queue meanwhile.",
+							 "If off, workers exit and none are started; "
+							 "events are queued.",
 							 &pj_enabled,
 							 true,
 							 PGC_SUSET, 0,
@@ -105,7 +105,7 @@ pj_guc_init(void)
 
 	DefineCustomIntVariable("projector.naptime",
 							"How long an idle worker sleeps before it looks "
-							"for work that nobody told it of.",
+							"for work without having been woken.",
 							"Appends wake workers at commit; this finds what "
 							"was committed by COMMIT PREPARED.",
 							&pj_naptime,
@@ -132,7 +132,7 @@ pj_guc_init(void)
 							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("projector.progress_interval",
-							"How often a rebuild says how far it is.",
+							"How often a rebuild reports its progress.",
 							"0 is never.",
 							&pj_progress_interval,
 							5000, 0, INT_MAX,
@@ -140,7 +140,7 @@ pj_guc_init(void)
 							NULL, NULL, NULL);
 
 	DefineCustomEnumVariable("projector.progress_level",
-							 "The level of the messages in which it does.",
+							 "The level of these progress messages.",
 							 NULL,
 							 &pj_progress_level,
 							 NOTICE, progress_levels,
@@ -157,7 +157,7 @@ pj_guc_init(void)
 							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("projector.clock_offset",
-							"Moves the clock that back-off goes by.",
+							"Moves the clock that decides when retries are due.",
 							"For tests.",
 							&clock_offset,
 							0, 0, INT_MAX,

@@ -1,6 +1,6 @@
 /*
  * guc.h
- *	  Settings, and the clock that back-off goes by.
+ *	  Settings, and the clock that decides when retries are due.
  */
 #ifndef PJ_GUC_H
 #define PJ_GUC_H

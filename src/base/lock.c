@@ -1,25 +1,26 @@
 /*
  * lock.c
- *	  The locks that drivers of apply take on projections.
+ *	  The locks on projections and pairs.
  *
- * All are transaction-level advisory locks under class numbers of our own,
- * so that they never meet the users'.  Those who wait for them take them in
- * this order; those who do not wait take the driver lock before the pair lock,
- * so that one that fails to get it never holds the pair lock:
+ * All are transaction-level advisory locks in lock classes of our own, so that
+ * they never conflict with those of users.  Code that waits for locks takes
+ * them in the order below.  Code that does not wait takes the driver lock
+ * before the pair lock, so that it never holds the pair lock if it fails to
+ * get the driver lock.
  *
- *	projection	one per projection.  ShareLock for all who apply,
- *				ExclusiveLock for those who change its registry row and for
- *				work on all tenants at once.
- *	pair		one per projection and tenant.  ShareLock for those who apply
- *				in aggregate order, ExclusiveLock for work that must be alone
+ *	projection	one per projection.  ShareLock to apply events,
+ *				ExclusiveLock to change its registry row or to work on all
+ *				tenants at once.
+ *	pair		one per projection and tenant.  ShareLock to apply events in
+ *				aggregate order, ExclusiveLock for work that must be alone
  *				with the pair, such as a reset.
- *	driver		one per projection and tenant, taken exclusively by everyone
- *				but inline apply: drains exclude each other, and rows are
- *				marked as held or released under it only.
+ *	driver		one per projection and tenant, always exclusive, taken by
+ *				all but inline apply: drivers exclude each other, and outbox
+ *				rows are held or released only under it.
  *
  * There is no lock per aggregate: a transaction may touch any number of them,
- * and the lock table is small.  For the same reason inline apply takes at
- * most MAX_INLINE_PAIRS pair locks in one transaction.
+ * and the lock table is small.  For the same reason inline apply takes at most
+ * MAX_INLINE_PAIRS pair locks in one transaction.
  */
 #include "base/compat.h"
 
@@ -44,7 +45,7 @@ set_pair_tag(LOCKTAG *tag, int32 projection_id, Datum tenant, uint16 class)
 	text	   *name = DatumGetTextPP(tenant);
 	uint64		hash;
 
-	/* the seed carries the projection, the hash itself the name's length */
+	/* the projection is the seed, and the hash covers the name's length */
 	hash = hash_bytes_extended((const unsigned char *) VARDATA_ANY(name),
 							   VARSIZE_ANY_EXHDR(name),
 							   (uint64) projection_id);
@@ -77,7 +78,10 @@ pj_lock_pair(int32 projection_id, Datum tenant, LOCKMODE mode, bool wait)
 	return acquire(&tag, mode, wait);
 }
 
-/* The pairs that this transaction has locked inline, or had: see below. */
+/*
+ * The pairs that this transaction has locked inline.  Some of the locks may
+ * have been released by a subtransaction: see forget_released().
+ */
 static struct
 {
 	LocalTransactionId transaction;
@@ -85,7 +89,7 @@ static struct
 	int			count;
 } inline_pairs;
 
-/* Forget the pairs whose locks have gone with a subtransaction. */
+/* Forget the pairs whose locks were released by a subtransaction. */
 static void
 forget_released(void)
 {
@@ -107,8 +111,8 @@ is_noted(const LOCKTAG *tag)
 }
 
 /*
- * The pair lock as an appender takes it: refused if this transaction holds
- * those of many other pairs.
+ * Take the pair lock for an append.  Returns false also if this transaction
+ * already holds the locks of many other pairs.
  */
 bool
 pj_lock_pair_inline(int32 projection_id, Datum tenant, bool wait)
@@ -144,7 +148,7 @@ pj_lock_driver(int32 projection_id, Datum tenant, bool wait)
 	return acquire(&tag, ExclusiveLock, wait);
 }
 
-/* Give the driver lock back, if nothing has been done under it. */
+/* Release the driver lock, if nothing has been done under it. */
 void
 pj_unlock_driver(int32 projection_id, Datum tenant)
 {
@@ -154,9 +158,9 @@ pj_unlock_driver(int32 projection_id, Datum tenant)
 	LockRelease(&tag, ExclusiveLock, false);
 }
 
-/* ---- asking which locks we have, for assertions ---- */
+/* ---- which locks we hold, for assertions ---- */
 
-/* A lock held exclusively is held as ShareLock too. */
+/* Do we hold a lock in this mode?  ExclusiveLock includes ShareLock. */
 static bool
 is_held(const LOCKTAG *tag, LOCKMODE mode)
 {
@@ -164,7 +168,7 @@ is_held(const LOCKTAG *tag, LOCKMODE mode)
 		(mode == ShareLock && LockHeldByMe(tag, ShareLock));
 }
 
-/* Do we have a projection's lock, in this mode or a stronger one? */
+/* Do we hold a projection's lock, in this mode or a stronger one? */
 bool
 pj_projection_is_locked(int32 projection_id, LOCKMODE mode)
 {
@@ -176,8 +180,8 @@ pj_projection_is_locked(int32 projection_id, LOCKMODE mode)
 }
 
 /*
- * Do we have a pair's lock, in this mode or a stronger one?  Whoever has the
- * projection's lock exclusively needs none.
+ * Do we hold a pair's lock, in this mode or a stronger one?  An exclusive lock
+ * on the projection is enough, too.
  */
 bool
 pj_pair_is_locked(int32 projection_id, Datum tenant, LOCKMODE mode)
@@ -190,7 +194,10 @@ pj_pair_is_locked(int32 projection_id, Datum tenant, LOCKMODE mode)
 		 is_held(&tag, mode));
 }
 
-/* Do we have a pair's driver lock?  The same holds. */
+/*
+ * Do we hold a pair's driver lock?  An exclusive lock on the projection is
+ * enough, too.
+ */
 bool
 pj_driver_is_locked(int32 projection_id, Datum tenant)
 {
@@ -201,7 +208,7 @@ pj_driver_is_locked(int32 projection_id, Datum tenant)
 		is_held(&tag, ExclusiveLock);
 }
 
-/* Are we alone with a pair? */
+/* Do we hold the locks that exclude all others from a pair? */
 bool
 pj_pair_is_ours(int32 projection_id, Datum tenant)
 {
@@ -212,8 +219,8 @@ pj_pair_is_ours(int32 projection_id, Datum tenant)
 /* ---- databases ---- */
 
 /*
- * Does somebody want to drop, rename or copy a database?  Connecting to it
- * takes a lock that such commands conflict with.
+ * Does a session want to drop, rename or copy a database?  These commands wait
+ * for a lock that every connection to the database holds.
  */
 bool
 pj_database_is_wanted(Oid dboid)

@@ -1,6 +1,6 @@
 /*
  * lock.h
- *	  The locks that drivers of apply take on projections.
+ *	  The locks on projections and pairs.
  */
 #ifndef PJ_LOCK_H
 #define PJ_LOCK_H

@@ -1,17 +1,17 @@
 /*
  * statement.c
- *	  Our own SQL, planned once per session.
+ *	  Our own SQL statements, planned once per session.
  *
- * A statement's text is a constant and its values are always parameters.  It
- * runs inside pj_enter_internal(), so that names mean what we mean whatever
- * the session's search_path and role.
+ * A statement's text is a constant, and its values are always parameters.  It
+ * runs inside pj_enter_internal(), so that names do not depend on the
+ * session's search_path and role.
  *
- * Plans are generic and kept.  A plan made while a table was small would be
- * used when it is large, so the planner is given no choice: statements look
- * rows up by key, one by one, and every key has its index.  All that
- * would read more than that (sequential and bitmap scans, hash and merge
- * joins) is disabled while a statement is planned, and so is compilation,
- * which the costs of disabled paths would set off.
+ * Plans are generic and cached.  A plan made while a table was small would
+ * still be used when it is large, so the planner gets no choice: statements
+ * look up rows by key, one by one, and every key has an index.  All other
+ * access methods (sequential and bitmap scans, hash and merge joins) are
+ * disabled while a statement is planned.  So is JIT compilation, which the
+ * high costs of disabled paths would trigger.
  */
 #include "base/compat.h"
 
@@ -24,7 +24,9 @@
 
 #include "base/statement.h"
 
-/* What the planner may do is a matter of global variables. */
+/*
+ * The planner's settings are global variables; these are saved and restored.
+ */
 typedef struct PlannerSettings
 {
 	bool		seqscan;
@@ -67,7 +69,7 @@ execute_by_key(SPIPlanPtr plan, Datum *values, const char *nulls)
 
 /*
  * Run one statement and return the number of rows it processed.  The caller
- * has connected to SPI and entered our context; result rows stay in
+ * has called pj_enter_internal(), which connects to SPI.  Result rows stay in
  * SPI_tuptable until the next call.
  */
 uint64
@@ -99,12 +101,12 @@ pj_execute(PjStatement *stmt, Datum *values, const char *nulls)
 		elog(ERROR, "unexpected result %s from \"%s\"",
 			 SPI_result_code_string(rc), stmt->sql);
 
-	/* SPI leaves its own, which lives as long as the connection */
+	/* SPI has left its own context current */
 	MemoryContextSwitchTo(caller);
 	return SPI_processed;
 }
 
-/* One column, counted from 1, of one row, counted from 0, of the last result. */
+/* Returns one column (from 1) of one row (from 0) of the last result. */
 Datum
 pj_result(int row, int column, bool *isnull)
 {
@@ -112,7 +114,7 @@ pj_result(int row, int column, bool *isnull)
 						 column, isnull);
 }
 
-/* Copies of the first column, a text, of all rows of the last result. */
+/* Copy the first column, of type text, of all rows of the last result. */
 int
 pj_result_texts(Datum **texts)
 {

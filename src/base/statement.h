@@ -1,6 +1,6 @@
 /*
  * statement.h
- *	  Our own SQL, planned once per session.
+ *	  Our own SQL statements, planned once per session.
  */
 #ifndef PJ_STATEMENT_H
 #define PJ_STATEMENT_H
@@ -19,8 +19,8 @@ typedef struct PjStatement
 	Oid			argtypes[PJ_STATEMENT_MAX_ARGS];
 
 	/*
-	 * The statement runs triggers, and through them the users' code, which
-	 * must be planned with the session's own settings.
+	 * The statement fires triggers, and so may run users' code, which must be
+	 * planned with the session's own settings.
 	 */
 	bool		fires_triggers;
 

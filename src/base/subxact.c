@@ -1,7 +1,7 @@
 /*
  * subxact.c
- *	  Doing something in a subtransaction: the only place where errors are
- *	  caught.
+ *	  Run a function in a subtransaction.  This is the only place where
+ *	  errors are caught.
  */
 #include "base/compat.h"
 
@@ -12,9 +12,9 @@
 #include "base/subxact.h"
 
 /*
- * Run body(arg) in a subtransaction.  It is kept if body returns true, and
- * rolled back if body returns false or raises an error.  The error, if any, is
- * returned, in the caller's memory context.
+ * Run body(arg) in a subtransaction.  It is committed if body returns true,
+ * and rolled back if body returns false or raises an error.  The error, if
+ * any, is returned, in the caller's memory context.
  */
 ErrorData *
 pj_subtransaction(bool (*body) (void *), void *arg, bool *kept)

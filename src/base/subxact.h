@@ -1,6 +1,6 @@
 /*
  * subxact.h
- *	  Doing something in a subtransaction.
+ *	  Run a function in a subtransaction.
  */
 #ifndef PJ_SUBXACT_H
 #define PJ_SUBXACT_H

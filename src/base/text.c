@@ -1,7 +1,7 @@
 /*
  * text.c
- *	  Small helpers for values that SQL passes to us: texts in bytewise order,
- *	  members of JSON objects.
+ *	  Helpers for values passed from SQL: texts in bytewise order, members
+ *	  of JSON objects.
  */
 #include "base/compat.h"
 
@@ -17,7 +17,7 @@ pj_text_equal(Datum a, Datum b)
 		memcmp(VARDATA_ANY(ta), VARDATA_ANY(tb), VARSIZE_ANY_EXHDR(ta)) == 0;
 }
 
-/* Bytewise, as our tables compare. */
+/* Compare bytewise, as our tables do. */
 int
 pj_text_compare(Datum a, Datum b)
 {
@@ -36,7 +36,7 @@ compare_texts(const void *a, const void *b)
 	return pj_text_compare(*(const Datum *) a, *(const Datum *) b);
 }
 
-/* Put texts into bytewise order, each once; returns how many are left. */
+/* Sort texts bytewise and remove duplicates.  Returns how many are left. */
 int
 pj_texts_unique(Datum *texts, int n)
 {
@@ -50,7 +50,7 @@ pj_texts_unique(Datum *texts, int n)
 	return kept;
 }
 
-/* Is a text among others, which are in bytewise order? */
+/* Is a text in an array that is sorted bytewise? */
 bool
 pj_text_among(Datum value, const Datum *sorted, int n)
 {
@@ -58,7 +58,7 @@ pj_text_among(Datum value, const Datum *sorted, int n)
 							compare_texts) != NULL;
 }
 
-/* Look up a member of a JSON object.  Returns whether there is one. */
+/* Look up a member of a JSON object.  Returns false if there is none. */
 bool
 pj_json_member(Jsonb *json, const char *name, JsonbValue *value)
 {

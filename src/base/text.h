@@ -1,6 +1,6 @@
 /*
  * text.h
- *	  Small helpers for values that SQL passes to us.
+ *	  Helpers for values passed from SQL.
  */
 #ifndef PJ_TEXT_H
 #define PJ_TEXT_H

@@ -1,10 +1,10 @@
 /*
  * trigger.c
- *	  What our trigger functions rely on.
+ *	  Checks for our trigger functions.
  *
- * Whoever may execute a trigger function can create a trigger with it on any
- * other table, and for any event.  Ours take a row apart by the columns of the
- * one table they are made for, so they refuse every other call.
+ * A user who may execute a trigger function can create a trigger with it on
+ * any table, and for any event.  Our functions rely on the columns of one
+ * particular table, so they refuse all other calls.
  */
 #include "base/compat.h"
 
@@ -13,7 +13,7 @@
 
 #include "base/trigger.h"
 
-/* Is it called by the trigger that it is made for? */
+/* Is the function called by the trigger it was written for? */
 static bool
 is_own_trigger(FunctionCallInfo fcinfo, PjTable *table, int when, int event)
 {
@@ -27,7 +27,10 @@ is_own_trigger(FunctionCallInfo fcinfo, PjTable *table, int when, int event)
 		 (data->tg_event & TRIGGER_EVENT_OPMASK) == event);
 }
 
-/* The data of a trigger function's call; an error if it is not as it should be. */
+/*
+ * Returns a trigger function's TriggerData; raises an error if the call is not
+ * as expected.
+ */
 TriggerData *
 pj_trigger_data(FunctionCallInfo fcinfo, const char *function, PjTable *table,
 				int when, int event)

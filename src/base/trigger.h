@@ -1,6 +1,6 @@
 /*
  * trigger.h
- *	  What our trigger functions rely on.
+ *	  Checks for our trigger functions.
  */
 #ifndef PJ_TRIGGER_H
 #define PJ_TRIGGER_H
@@ -11,12 +11,15 @@
 
 #include "base/fetch.h"
 
-/* When a trigger fires: TRIGGER_EVENT_ROW and TRIGGER_EVENT_BEFORE, or not. */
+/*
+ * When a trigger fires: combinations of TRIGGER_EVENT_ROW and
+ * TRIGGER_EVENT_BEFORE.
+ */
 #define PJ_BEFORE_ROW		(TRIGGER_EVENT_BEFORE | TRIGGER_EVENT_ROW)
 #define PJ_BEFORE_STATEMENT	TRIGGER_EVENT_BEFORE
 #define PJ_AFTER_STATEMENT	0
 
-/* What it fires for, if that is one thing only. */
+/* Use this if the trigger fires for more than one kind of event. */
 #define PJ_ANY_EVENT		(-1)
 
 extern TriggerData *pj_trigger_data(FunctionCallInfo fcinfo,

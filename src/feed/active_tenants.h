@@ -9,11 +9,13 @@
 
 #include "log/log_read.h"
 
-extern void pj_active_refresh(void);
-extern void pj_active_unread(PjTenants *all);
-extern void pj_active_forget_read(const PjTenants *all, int64 tail);
+extern void pj_active_scan(void);
+extern bool pj_active_refresh(void);
+extern bool pj_active_unread(PjTenants *all, int64 tail);
+extern void pj_active_checked(const PjTenants *all, int64 tail);
+extern void pj_active_none_reads(void);
 extern void pj_active_add(Datum tenant, int64 log_seq);
-extern void pj_active_unfollowed(PjTenants *all);
-extern void pj_active_followed(int64 tail);
+extern int	pj_active_unfollowed(PjTenants *all, int limit);
+extern void pj_active_followed(const PjTenants *all, int64 tail);
 
 #endif							/* PJ_ACTIVE_TENANTS_H */

@@ -1,18 +1,18 @@
 /*
  * capture.c
- *	  The trigger on the source: what happens to new events in the
+ *	  The trigger on the source table: what happens to new events in the
  *	  transaction that appends them.
  *
- * It fires once per statement, with the new rows in a transition table, so
- * that INSERT, COPY and projector_append() are all the same to it.  It checks
- * each event against its predecessor.  Then, for every projection that
- * subscribes to it, the event is applied (inline, strict) or put on the work
- * list (async, shadow, or inline if it cannot be applied now), and whoever
- * leaves work to a worker asks for it to be woken.
+ * The trigger fires once per statement, with the new rows in a transition
+ * table, so it works in the same way for INSERT, COPY and projector_append().
+ * It checks each event against its predecessor.  Then, for every projection
+ * that subscribes to the event, it applies the event (inline, strict) or adds
+ * it to the outbox (async, shadow, or inline if it cannot be applied now).  If
+ * work is left for a worker, one is woken at commit.
  *
- * Rows are taken in chunks, so that memory is bounded whatever the size of
- * the statement.  An aggregate's events come in sequence, so chunk after
- * chunk is in order too.
+ * Rows are processed in chunks, so that memory is bounded for statements of
+ * any size.  The events of an aggregate come in sequence, so they are in order
+ * across chunks too.
  */
 #include "base/compat.h"
 
@@ -40,7 +40,7 @@
 
 PG_FUNCTION_INFO_V1(projector_events_capture);
 
-/* A chunk ends with whichever comes first. */
+/* The limits of a chunk, whichever is reached first. */
 #define CHUNK_EVENTS	1000
 #define CHUNK_BYTES		(8 * 1024 * 1024)
 
@@ -60,8 +60,8 @@ refuse_sequence(const PjEvent *event, const char *detail)
 }
 
 /*
- * Check that an event follows its predecessor, which may be the event before
- * it in the statement.
+ * Check that an event's predecessor exists and has a lower log_seq.  The
+ * predecessor may be the event before it in the statement.
  */
 static void
 check_sequence(const PjEvent *event, const PjEvent *before)
@@ -92,7 +92,7 @@ check_sequence(const PjEvent *event, const PjEvent *before)
 								 (long long) sequence - 1));
 }
 
-/* Is the event before this one missing, which has been restored? */
+/* Is the predecessor of a restored event missing? */
 static bool
 lacks_predecessor(const PjEvent *event)
 {
@@ -106,7 +106,7 @@ lacks_predecessor(const PjEvent *event)
 							sequence - 1, &previous);
 }
 
-/* What was missing from the log when it was dumped is still missing. */
+/* Events that were missing when the log was dumped are still missing. */
 static void
 report_gaps(int64 gaps)
 {
@@ -115,16 +115,19 @@ report_gaps(int64 gaps)
 			errmsg_plural("events are missing from the restored log, in %lld place",
 						  "events are missing from the restored log, in %lld places",
 						  gaps, (long long) gaps),
-			errdetail("They were missing when it was dumped. Read models that were built before may not be what a rebuild would give."),
+			errdetail("They were missing when it was dumped. Read models that were built before that may differ from a rebuild."),
 			errhint("See projector.missing_events."));
 }
 
 /* ---- applying ---- */
 
 static const char run_is_active[] =
-"A run is at work on the projection for this tenant.";
+"A run of the projection is active for this tenant.";
 
-/* Leave events to a worker.  "tried" says that some may have items. */
+/*
+ * Leave events to a worker.  "tried" says that some may already have outbox
+ * rows.
+ */
 static void
 enqueue(const PjProjection *projection, PjEvent *events, int n, bool tried)
 {
@@ -145,8 +148,8 @@ enqueue(const PjProjection *projection, PjEvent *events, int n, bool tried)
 }
 
 /*
- * Get ready to apply to a pair: take its locks, then look how it is run.
- * Returns why it cannot be done, or NULL.
+ * Prepare to apply events to a pair: take its locks, then read how it runs.
+ * Returns why the events cannot be applied now, or NULL.
  */
 static const char *
 enter_pair(PjPair *pair, int32 projection_id, bool wait)
@@ -163,7 +166,7 @@ enter_pair(PjPair *pair, int32 projection_id, bool wait)
 	if (!pj_lock_pair_inline(projection_id, pair->tenant, wait))
 		return "The projection is locked for this tenant, or the transaction touches too many tenants.";
 
-	/* What we knew of it before we had the locks may be out of date. */
+	/* The projection may have changed before we had the locks. */
 	projection = pj_projection_by_id(projection_id);
 	if (projection == NULL)
 	{
@@ -225,7 +228,7 @@ apply_now(PjPair *pair, PjEvent *events, int n)
 		pj_wake_at_commit();	/* some are queued */
 }
 
-/* Hand one tenant's events to a projection that may apply them at once. */
+/* Pass one tenant's events to a projection that may apply them at once. */
 static void
 capture_inline(PjProjection *projection, Datum tenant, PjMode mode,
 			   PjEvent *events, int n)
@@ -237,7 +240,7 @@ capture_inline(PjProjection *projection, Datum tenant, PjMode mode,
 	if (why == NULL)
 		mode = pair.mode;
 
-	/* not even a strict append fails for a row that cannot be read */
+	/* an unreadable registry row must not make even a strict append fail */
 	if (mode == PJ_STRICT && projection->unreadable)
 		mode = PJ_INLINE;
 
@@ -253,11 +256,11 @@ capture_inline(PjProjection *projection, Datum tenant, PjMode mode,
 		enqueue(projection, events, n, false);
 }
 
-/* ---- handing events to projections ---- */
+/* ---- passing events to projections ---- */
 
 /*
- * How a projection takes a tenant's new events.  That is known for sure only
- * once its locks are there.
+ * Returns the mode in which a projection gets a tenant's new events.  It may
+ * change until the locks are taken.
  */
 static PjMode
 mode_for(PjProjection *projection, Datum tenant)
@@ -270,13 +273,13 @@ mode_for(PjProjection *projection, Datum tenant)
 	if (pair.run_id == 0)
 		return pair.mode;
 
-	/* a run waits for those who have locked the pair: be none of them */
+	/* the run waits for the pair's lock, so do not take it */
 	if (pair.mode == PJ_STRICT)
 		refuse_strict(projection, tenant, run_is_active);
 	return pair.mode == PJ_INLINE ? PJ_ASYNC : pair.mode;
 }
 
-/* Hand one tenant's events to a projection. */
+/* Pass one tenant's events to a projection. */
 static void
 capture_tenant(PjProjection *projection, PjEvent *events, int n)
 {
@@ -292,8 +295,7 @@ capture_tenant(PjProjection *projection, PjEvent *events, int n)
 }
 
 /*
- * Take the events of the first one's tenant away from others.  Returns how many
- * there are.
+ * Move the events of the first event's tenant to "own".  Returns their number.
  */
 static int
 take_tenant(PjEvent *events, int *n, PjEvent *own)
@@ -314,8 +316,8 @@ take_tenant(PjEvent *events, int *n, PjEvent *own)
 }
 
 /*
- * Hand a chunk of events to one projection.  Most chunks are of one tenant
- * alone.
+ * Pass a chunk of events to one projection.  Most chunks are of a single
+ * tenant.
  */
 static void
 capture_for(PjProjection *projection, const PjEvent *events, int n)
@@ -326,7 +328,7 @@ capture_for(PjProjection *projection, const PjEvent *events, int n)
 
 	if (projection->mode == PJ_FOLLOW && !projection->overrides)
 	{
-		pj_wake_at_commit();	/* a worker finds them in the log */
+		pj_wake_at_commit();	/* a worker reads them from the log */
 		return;
 	}
 
@@ -335,7 +337,7 @@ capture_for(PjProjection *projection, const PjEvent *events, int n)
 		if (pj_projection_wants(projection, &events[i]))
 			left[nleft++] = events[i];
 
-	/* Unless a tenant has a mode of its own they need no telling apart. */
+	/* If no tenant has a mode of its own, all can be queued together. */
 	if ((projection->mode == PJ_ASYNC || projection->mode == PJ_SHADOW) &&
 		!projection->overrides && nleft > 0)
 	{
@@ -359,7 +361,7 @@ is_captured(const PjProjection *projection)
 		(projection->mode != PJ_OFF || projection->overrides);
 }
 
-/* Hand a chunk of events to all projections. */
+/* Pass a chunk of events to all projections. */
 static void
 capture_chunk(PjEvent *events, int n)
 {
@@ -376,14 +378,17 @@ capture_chunk(PjEvent *events, int n)
 		captured = true;
 	}
 
-	/* workers need not look at all tenants */
+	/* leave hints, so that workers need not check all tenants */
 	for (int i = 0; i < n && captured; i++)
 		if (i == 0 || !pj_text_equal(pj_event_tenant(&events[i]),
 									 pj_event_tenant(&events[i - 1])))
 			pj_hint_at_commit(pj_event_tenant(&events[i]));
 }
 
-/* A row read from a file belongs to the slot: it must not go with a chunk. */
+/*
+ * Read the next row.  Its memory belongs to the slot, so it must not be
+ * allocated in the chunk's context.
+ */
 static bool
 next_row(Tuplestorestate *rows, TupleTableSlot *slot, MemoryContext context)
 {
@@ -399,10 +404,10 @@ typedef struct Capture
 {
 	Tuplestorestate *rows;
 	TupleTableSlot *slot;
-	MemoryContext context;		/* of what belongs to the slot */
+	MemoryContext context;		/* for the slot's memory */
 	bool		more;			/* there may be more rows */
-	bool		restored;		/* the rows are those of a dump */
-	int64		gaps;			/* so many of them lack their predecessor */
+	bool		restored;		/* the rows are restored from a dump */
+	int64		gaps;			/* number of events without a predecessor */
 } Capture;
 
 /* Check a new event, given the one before it in the chunk. */
@@ -418,7 +423,7 @@ check_event(Capture *capture, const PjEvent *event, const PjEvent *before)
 	pj_intake_check(pj_event_log_seq(event));
 }
 
-/* Read and check the next chunk.  Returns how many events are in it. */
+/* Read and check the next chunk.  Returns the number of events in it. */
 static int
 read_chunk(Capture *capture, PjEvent *events)
 {
@@ -438,7 +443,7 @@ read_chunk(Capture *capture, PjEvent *events)
 	return n;
 }
 
-/* Hand all events to all projections; each chunk's memory is given back. */
+/* Pass all events to all projections; memory is freed after each chunk. */
 static void
 capture_all(Capture *capture)
 {
@@ -462,7 +467,7 @@ capture_all(Capture *capture)
 	pfree(events);
 }
 
-/* AFTER INSERT, for each statement. */
+/* Trigger function: AFTER INSERT, for each statement. */
 Datum
 projector_events_capture(PG_FUNCTION_ARGS)
 {

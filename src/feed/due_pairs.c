@@ -1,11 +1,11 @@
 /*
  * due_pairs.c
- *	  Which projections have something to do for which tenants.
+ *	  Which projections have work to do for which tenants.
  *
- * There are three reasons for a pair to be looked at: its log is to be read up
- * to the handover, it has due items in the outbox, or the log has events
- * behind its cursor and it reads them from there.  Whoever works on it then
- * looks again under its locks.
+ * A pair has work for one of three reasons: its log must be read up to the
+ * handover, it has due items in the outbox, or it reads events from the log
+ * and there are some after its cursor.  The list is made without locks, so
+ * each pair is checked again under its locks before work on it starts.
  */
 #include "base/compat.h"
 
@@ -19,8 +19,9 @@
 #include "state/outbox.h"
 
 /*
- * The projections there are.  What is known of one may be out of date once its
- * lock is there, so whoever goes through them does so by their numbers.
+ * Returns the ids of all projections.  Callers take locks while they go
+ * through the list, which may replace the cached registry, so they need ids
+ * and not pointers.
  */
 int
 pj_projection_ids(int32 **ids)
@@ -34,6 +35,17 @@ pj_projection_ids(int32 **ids)
 	return n;
 }
 
+/* The one tenant of the scan, if it has events. */
+static void
+find_only_tenant(PjScan *scan)
+{
+	scan->all.tenants = palloc(sizeof(Datum));
+	scan->all.last = palloc(sizeof(int64));
+	scan->all.tenants[0] = scan->only;
+	scan->all.last[0] = pj_source_last_of(scan->only);
+	scan->all.count = scan->all.last[0] > 0 ? 1 : 0;
+}
+
 /* Find the log's tail and who has events, once per scan. */
 void
 pj_scan_log(PjScan *scan)
@@ -42,16 +54,16 @@ pj_scan_log(PjScan *scan)
 		return;
 	scan->tail = pj_tail(scan->tail_wait);
 	if (scan->hinted)
-		pj_active_unread(&scan->all);
+		scan->unsettled = pj_active_unread(&scan->all, scan->tail);
+	else if (scan->only)
+		find_only_tenant(scan);
 	else
 		pj_source_tenants(&scan->all);
 	scan->all.unread = palloc0(sizeof(bool) * Max(scan->all.count, 1));
 	scan->has_log = true;
-	for (int i = 0; i < scan->all.count; i++)
-		scan->unsettled = scan->unsettled || scan->all.last[i] > scan->tail;
 }
 
-/* Is anything applied for the pair at all? */
+/* Is the pair running at all: not off, paused, stopped or in a run? */
 static bool
 is_applied(const PjPair *pair)
 {
@@ -59,7 +71,7 @@ is_applied(const PjPair *pair)
 		pair->state != PJ_STOPPED;
 }
 
-/* May some tenant's events come from the log? */
+/* May some tenant read its events from the log? */
 static bool
 may_read_log(const PjProjection *projection)
 {
@@ -67,34 +79,45 @@ may_read_log(const PjProjection *projection)
 		projection->overrides;
 }
 
-/* Its log is to be read up to the handover. */
+/* Must the pair's log be read up to the handover? */
 static bool
 is_due_behind(const PjPair *pair)
 {
 	return pj_pair_behind(pair) && pair->mode != PJ_SHADOW;
 }
 
-/* The log has events behind its cursor. */
+/* Does the pair read events from the log after its cursor? */
 static bool
 is_due_unread(const PjPair *pair)
 {
 	return !pj_pair_behind(pair) && pj_pair_reads_log(pair);
 }
 
-/* It has due items, for which its log need not be read first. */
+/* May the pair apply due items, without reading its log first? */
 static bool
 is_due_queued(const PjPair *pair)
 {
 	return !pj_pair_behind(pair) || pair->mode == PJ_SHADOW;
 }
 
-/* Pairs of one projection that have something to do. */
+/* Pairs of one projection that have work to do. */
 typedef struct DuePairs
 {
 	PjProjection *projection;
 	PjPair	   *pairs;
 	int			count;
 } DuePairs;
+
+/* Those who may have something to do, for each reason. */
+typedef struct Candidates
+{
+	Datum	   *behind;
+	Datum	   *unread;
+	Datum	   *queued;
+	int			nbehind;
+	int			nunread;
+	int			nqueued;
+} Candidates;
 
 /* Add those of the tenants whose pairs are due for a reason. */
 static void
@@ -111,7 +134,9 @@ add_due(DuePairs *due, const Datum *tenants, int n,
 	}
 }
 
-/* Leave out those of the tenants that read the log, if it has been found. */
+/*
+ * Remove tenants that read the log and are already in the list of unread ones.
+ */
 static int
 leave_out_unread(const DuePairs *due, Datum *queued, int nqueued,
 				 const Datum *unread, int nunread)
@@ -134,19 +159,77 @@ leave_out_unread(const DuePairs *due, Datum *queued, int nqueued,
 }
 
 /*
- * The pairs of a projection that have something to do.  Its handover is set,
- * or there is nothing for it but to wait.
+ * The next look begins after the last of these tenants, or, if there were not
+ * so many, from the first again.
+ */
+static void
+move_place(PjScan *scan, Datum *place, const Datum *tenants, int n)
+{
+	*place = n < scan->limit ? 0 : tenants[n - 1];
+	scan->more = scan->more || n == scan->limit;
+}
+
+/* Some tenants that have items which can be applied. */
+static void
+find_queued(PjScan *scan, int32 projection_id, PjPlace *place,
+			Candidates *found)
+{
+	Datum	   *failed;
+	bool	   *due;
+	int			nfailed = 0;
+
+	found->nqueued = pj_outbox_pending(projection_id, place->pending,
+									   scan->limit, &found->queued);
+	move_place(scan, &place->pending, found->queued, found->nqueued);
+	if (pj_outbox_retry_is_due(projection_id, &scan->next_due))
+	{
+		nfailed = pj_outbox_failed(projection_id, place->failed, scan->limit,
+								   &failed, &due);
+		move_place(scan, &place->failed, failed, nfailed);
+	}
+	if (nfailed == 0)
+		return;
+	found->queued = repalloc(found->queued, sizeof(Datum) *
+							 (found->nqueued + nfailed));
+	for (int i = 0; i < nfailed; i++)
+		if (due[i])
+			found->queued[found->nqueued++] = failed[i];
+	found->nqueued = pj_texts_unique(found->queued, found->nqueued);
+}
+
+/* Some of the tenants that may have something to do. */
+static void
+find_candidates(PjScan *scan, PjProjection *projection, PjPlace *place,
+				Candidates *found)
+{
+	found->nbehind = pj_cursors_behind(projection, place->behind, scan->limit,
+									   &found->behind);
+	move_place(scan, &place->behind, found->behind, found->nbehind);
+	find_queued(scan, projection->id, place, found);
+}
+
+/* The same, if only one tenant is of interest. */
+static void
+find_only_candidate(PjScan *scan, const PjProjection *projection,
+					Candidates *found)
+{
+	found->behind = &scan->only;
+	found->nbehind = 1;
+	found->queued = &scan->only;
+	found->nqueued = pj_outbox_has_due(projection->id, scan->only) ? 1 : 0;
+}
+
+/*
+ * The pairs of a projection that have something to do, at most scan->limit for
+ * each reason: the next look goes on at "place", which is where this one ended.
+ * Its handover is set, or there is nothing for it but to wait.
  */
 int
-pj_pairs_due(PjScan *scan, PjProjection *projection, PjPair **pairs)
+pj_pairs_due(PjScan *scan, PjProjection *projection, PjPlace *place,
+			 PjPair **pairs)
 {
 	DuePairs	due = {.projection = projection};
-	Datum	   *behind,
-			   *unread = NULL,
-			   *queued;
-	int			nbehind,
-				nunread = 0,
-				nqueued;
+	Candidates	found = {0};
 
 	*pairs = NULL;
 	if (projection->dormant || projection->paused ||
@@ -154,30 +237,34 @@ pj_pairs_due(PjScan *scan, PjProjection *projection, PjPair **pairs)
 		pj_projection_problem(projection) != NULL)
 		return 0;
 
-	nbehind = pj_cursors_behind(projection, &behind);
+	if (scan->only)
+		find_only_candidate(scan, projection, &found);
+	else
+		find_candidates(scan, projection, place, &found);
 	if (may_read_log(projection))
 	{
 		pj_scan_log(scan);
-		nunread = pj_cursors_unread(projection, &scan->all, scan->tail,
-									&unread);
+		found.nunread = pj_cursors_unread(projection, &scan->all, scan->tail,
+										  &found.unread);
 	}
-	nqueued = pj_outbox_tenants(projection->id, &queued, &scan->next_due);
 
 	/* one more: a pair that turns out not to be due needs room too */
-	due.pairs = palloc(sizeof(PjPair) * (nbehind + nunread + nqueued + 1));
+	due.pairs = palloc(sizeof(PjPair) * (found.nbehind + found.nunread +
+										 found.nqueued + 1));
+	add_due(&due, found.unread, found.nunread, is_due_unread);
+	found.nqueued = leave_out_unread(&due, found.queued, found.nqueued,
+									 found.unread, found.nunread);
+	add_due(&due, found.queued, found.nqueued, is_due_queued);
 	if (projection->handed_over)
-		add_due(&due, behind, nbehind, is_due_behind);
-	add_due(&due, unread, nunread, is_due_unread);
-	nqueued = leave_out_unread(&due, queued, nqueued, unread, nunread);
-	add_due(&due, queued, nqueued, is_due_queued);
+		add_due(&due, found.behind, found.nbehind, is_due_behind);
 	*pairs = due.pairs;
 	return due.count;
 }
 
 /*
- * Let the cursors of a projection follow the log's tail, where events come by
- * themselves.  "brief" says that the transaction ends now; *room is as in
- * pj_cursors_follow() or pj_cursors_follow_some().
+ * Move the cursors of a projection to the log's tail, where the capture
+ * trigger queues new events.  "brief" says that the transaction ends soon.
+ * *room is as in pj_cursors_follow() or pj_cursors_follow_some().
  */
 void
 pj_follow_log(int32 projection_id, const PjTenants *all, int64 tail,
@@ -189,7 +276,7 @@ pj_follow_log(int32 projection_id, const PjTenants *all, int64 tail,
 		!pj_lock_projection(projection_id, ShareLock, false))
 		return;
 
-	/* with the lock, it is what it is */
+	/* with the lock it can no longer change */
 	projection = pj_projection_by_id(projection_id);
 	if (projection == NULL || projection->dormant ||
 		!projection->handed_over || projection->log_ordered)

@@ -1,15 +1,15 @@
 /*
  * pair_step.c
- *	  The next batch of one projection and tenant, wherever its events come
- *	  from.
+ *	  The next batch of one projection and tenant, from whatever source.
  *
- * A pair that is behind (state "replaying" or "switching") has its log read
- * up to the projection's handover first; its queued items wait until then.
- * Otherwise queued items are applied, and in mode "follow", after those, what
- * the log has between the cursor and its settled tail.  In log order all comes
- * from there, and items are but a list of what is to come.
+ * If a pair is behind (state "replaying" or "switching"), its log is read up
+ * to the projection's handover first, and its queued items wait until then.
+ * Otherwise queued items are applied.  In mode "follow" they are followed by
+ * the events between the cursor and the settled tail of the log.  In log order
+ * all events are read from the log, and the items only say which events to
+ * expect.
  *
- * The cursor is kept in memory until it is saved, so that a transaction of
+ * The cursor is kept in memory until it is saved, so that a transaction with
  * many batches writes it once.
  */
 #include "base/compat.h"
@@ -27,7 +27,9 @@
 
 /* ---- the log ---- */
 
-/* The cursor has come to a position; perhaps that is the handover. */
+/*
+ * Move the cursor to a position, and change the state if that is the handover.
+ */
 static void
 move_cursor(PjStep *step, int64 log_seq)
 {
@@ -58,7 +60,7 @@ note_result(PjStep *step, const PjApplyResult *result)
 	step->busy = step->busy || result->busy || result->conflict;
 }
 
-/* Apply events that have been read from the log, in its order. */
+/* Apply events that were read from the log in log order. */
 static void
 apply_events(PjStep *step, const PjBounds *bounds, PjEvent *events, int n,
 			 PjApplyResult *result)
@@ -108,15 +110,15 @@ read_log(PjStep *step, const PjBounds *bounds, int64 bound, int limit)
 	}
 	move_cursor(step, more ? last : bound);
 
-	/* behind the handover, items may be waiting */
+	/* after the handover, items may be waiting */
 	if (more || (behind && !pj_pair_behind(pair)))
 		return PJ_MORE;
 	return n > 0 ? PJ_DONE : PJ_IDLE;
 }
 
 /*
- * How far to read the log of a pair that is behind.  What is not settled stays
- * for later; the projection's handover is.
+ * Returns how far to read the log of a pair that is behind.  Events that are
+ * not settled must wait; the projection's handover is always settled.
  */
 static int64
 behind_bound(const PjPair *pair, const PjBounds *bounds)
@@ -127,24 +129,25 @@ behind_bound(const PjPair *pair, const PjBounds *bounds)
 		pair->handover;
 }
 
-/* ---- the log, in its own order ---- */
+/* ---- the log, in log order ---- */
 
-/* A part of the log, up to the first event that is missing from it. */
+/* A part of the log, up to the first missing event. */
 typedef struct LogPart
 {
 	PjEvent    *events;
 	int			nevents;
 	int64		upto;			/* the part's last position */
 	bool		more;			/* there may be more events */
-	bool		has_missing;	/* this item's event comes next, and is not
-								 * there */
+	bool		has_missing;	/* the event of the item below comes next, but
+								 * is not in the log */
 	PjClaim		missing;
 } LogPart;
 
 /*
- * In log order the items are a list of what is to come.  Find the first, up to
- * a position, whose event is not in the log.  One of a type that is no longer
- * wanted can go: its append was under way when that changed.
+ * In log order the items say which events to expect.  Find the first item, up
+ * to a position, whose event is not in the log.  An item whose type is no
+ * longer subscribed to is deleted: its append was in progress when the
+ * subscription changed.
  */
 static bool
 find_missing(PjStep *step, int64 upto, const PjEvent *events, int n,
@@ -165,7 +168,7 @@ find_missing(PjStep *step, int64 upto, const PjEvent *events, int n,
 	return false;
 }
 
-/* The pair has come to an item whose event is not in the log. */
+/* The pair has reached an item whose event is not in the log. */
 static void
 fail_missing(PjStep *step, const PjClaim *missing, int64 retry)
 {
@@ -185,7 +188,7 @@ fail_missing(PjStep *step, const PjClaim *missing, int64 retry)
 	step->counts.failed++;
 }
 
-/* Find the next part of the log. */
+/* Read the next part of the log. */
 static void
 read_part(PjStep *step, const PjBounds *bounds, int limit, LogPart *part)
 {
@@ -208,8 +211,8 @@ read_part(PjStep *step, const PjBounds *bounds, int limit, LogPart *part)
 }
 
 /*
- * Read the log up to its settled tail, as it is.  Stop before an event that
- * cannot be applied.
+ * Read the log up to its settled tail, in log order.  Stop before an event
+ * that cannot be applied.
  */
 static PjProgress
 read_in_log_order(PjStep *step, const PjBounds *bounds, int limit)
@@ -233,7 +236,7 @@ read_in_log_order(PjStep *step, const PjBounds *bounds, int limit)
 		if (result.passed < last)
 		{
 			part.upto = result.passed;
-			part.has_missing = false;	/* it has not come to that */
+			part.has_missing = false;	/* the missing one was not reached */
 		}
 	}
 	move_cursor(step, part.upto);
@@ -253,9 +256,10 @@ read_in_log_order(PjStep *step, const PjBounds *bounds, int limit)
 /* ---- the queue ---- */
 
 /*
- * The last position of a pending item among these, or 0.  That is where the
- * next claim begins.  If fewer were claimed than asked for it is not used:
- * what has become visible or due since may be anywhere before it.
+ * Returns the last position of a pending item among these, or 0.  The next
+ * claim starts there.  The caller uses it only if as many items were claimed
+ * as it asked for.  Otherwise items may have become visible or due since at
+ * any earlier position.
  */
 static int64
 last_pending(const PjClaim *claims, int n)
@@ -291,7 +295,7 @@ read_queue(PjStep *step, const PjBounds *bounds, int limit)
 	pj_apply(&request, &result);
 	note_result(step, &result);
 	if (result.incomplete)
-		step->claim_after = 0;	/* some of these are still to be done */
+		step->claim_after = 0;	/* some of these must be done again */
 	worked = !result.conflict &&
 		result.applied + result.skipped + result.failed + result.dropped +
 		result.held > 0;
@@ -304,10 +308,10 @@ read_queue(PjStep *step, const PjBounds *bounds, int limit)
 /* ---- a step ---- */
 
 /*
- * Take the locks of a pair and look how it is run.  Returns false if somebody
- * else is at work on it, or there is nothing to do for us.  Take the driver
- * lock first, so that a backend that fails to get it never holds the pair lock.
- * Nobody waits here, so this order cannot make a deadlock.
+ * Take the locks of a pair and read how it runs.  Returns false if a lock is
+ * taken, or if the projection is gone.  Take the driver lock first, so that a
+ * backend that fails to get it never holds the pair lock.  No lock is waited
+ * for here, so this order cannot cause a deadlock.
  */
 bool
 pj_step_enter(PjStep *step)
@@ -332,7 +336,7 @@ pj_step_enter(PjStep *step)
 	return true;
 }
 
-/* Do the next batch of a pair that has been entered. */
+/* Apply the next batch of a pair that has been entered. */
 PjProgress
 pj_step(PjStep *step, const PjBounds *bounds)
 {
@@ -367,8 +371,8 @@ pj_step(PjStep *step, const PjBounds *bounds)
 }
 
 /*
- * The same because somebody has asked for it: whatever the mode and the pauses,
- * items are applied and the log is read from the cursor on.
+ * Like pj_step, on a user's request: regardless of mode and pauses, items are
+ * applied and the log is read from the cursor on.
  */
 PjProgress
 pj_step_ordered(PjStep *step, const PjBounds *bounds)
@@ -387,7 +391,7 @@ pj_step_ordered(PjStep *step, const PjBounds *bounds)
 	return progress;
 }
 
-/* Write back what has changed. */
+/* Save what has changed. */
 void
 pj_step_save(PjStep *step)
 {

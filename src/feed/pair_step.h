@@ -14,8 +14,8 @@
 typedef enum PjProgress
 {
 	PJ_IDLE,					/* nothing was done */
-	PJ_DONE,					/* something, and all there was */
-	PJ_MORE						/* something, and there is more */
+	PJ_DONE,					/* something was done, and nothing is left */
+	PJ_MORE						/* something was done, and there is more */
 } PjProgress;
 
 /* A pair being worked on. */
@@ -24,35 +24,37 @@ typedef struct PjStep
 	/* set by the caller */
 	int32		projection_id;
 	Datum		tenant;
-	int64		claim_after;	/* where to look for pending items; a hint,
-								 * which is kept up to date */
+	int64		claim_after;	/* where to look for pending items; a hint
+								 * that pj_step() updates */
 
 	/* set by pj_step_enter() */
 	PjPair		pair;
 
-	/* set by pj_step(): a session that will not wake us held a lock */
+	/* set by pj_step(): a lock was held by a session that will not wake us */
 	bool		busy;
 
-	/* set by pj_step() if it was to announce one, and found it; else 0 */
+	/* set by pj_step() if asked to announce an event; 0 if there was none */
 	int64		announced;		/* log_seq */
 	Datum		announced_aggregate;
 	int64		announced_sequence;
 
-	/* what is to be saved */
-	bool		moved;			/* the cursor, or the state */
+	/* what pj_step_save() will save */
+	bool		moved;			/* the cursor or the state has changed */
 	PjCounts	counts;
 } PjStep;
 
-/* How far a step may go. */
+/* The limits of a step. */
 typedef struct PjBounds
 {
-	int			limit;			/* events, if fewer than the batch size */
-	int64		upto;			/* of queued items */
-	int64		tail;			/* of the log */
-	int64		retry;			/* as in PjApplyRequest, as are these two */
+	int			limit;			/* maximum number of events, if less than the
+								 * batch size */
+	int64		upto;			/* last position of queued items */
+	int64		tail;			/* last position to read from the log */
+	int64		retry;			/* this and the next two are as in
+								 * PjApplyRequest */
 	bool		counted;
 	bool		announce;
-	bool		ordered;		/* somebody wants it now: read up to the tail,
+	bool		ordered;		/* requested by a user: read up to the tail,
 								 * even if there is no handover yet */
 } PjBounds;
 

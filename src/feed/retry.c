@@ -1,8 +1,8 @@
 /*
  * retry.c
- *	  Applying one queued event now, whatever its back-off says: for an operator
- *	  (api/repair.c), and for a worker that tries events one by one after a crash
- *	  (worker/caution.c).
+ *	  Apply one queued event now, regardless of its next attempt time: for
+ *	  an operator (api/repair.c), and for a worker that tries events one by
+ *	  one after a crash (worker/caution.c).
  */
 #include "base/compat.h"
 
@@ -16,7 +16,7 @@
 #include "state/offset.h"
 #include "state/outbox.h"
 
-/* The last event that has been applied for the item's aggregate. */
+/* Returns the last event that has been applied for the item's aggregate. */
 int64
 pj_queued_offset(const PjQueuedEvent *item)
 {
@@ -26,7 +26,10 @@ pj_queued_offset(const PjQueuedEvent *item)
 	return offset.last;
 }
 
-/* An event that has been applied can be neither applied nor skipped. */
+/*
+ * Raise an error if the event has been applied: it can be neither retried nor
+ * skipped.
+ */
 void
 pj_queued_refuse_applied(const PjQueuedEvent *item)
 {
@@ -44,7 +47,7 @@ pj_queued_refuse_applied(const PjQueuedEvent *item)
 				errhint("To apply it again, use projector_rebuild."));
 }
 
-/* The state of a pair that had stopped, once it is set going again. */
+/* Returns the new state of a stopped pair when it is resumed. */
 PjState
 pj_state_when_set_going(const PjPair *pair)
 {
@@ -53,8 +56,8 @@ pj_state_when_set_going(const PjPair *pair)
 }
 
 /*
- * In log order, an event is applied after all of its tenant's before it.  If
- * one of those has failed it has to wait.
+ * In log order, an event is applied after all earlier ones of its tenant.  If
+ * one of those has failed, the event has to wait.
  */
 static const char *
 retry_in_log_order(PjQueuedEvent *item, int64 log_seq)
@@ -64,7 +67,7 @@ retry_in_log_order(PjQueuedEvent *item, int64 log_seq)
 	.retry = log_seq,.counted = item->counted};
 	bool		failed;
 
-	/* what is not settled has to wait too */
+	/* an event that is not settled has to wait, too */
 	if (!pj_tail_reaches(log_seq, pj_tail_wait))
 		return "held";
 	step.pair.paused = false;
@@ -73,12 +76,12 @@ retry_in_log_order(PjQueuedEvent *item, int64 log_seq)
 	while (pj_step(&step, &bounds) == PJ_MORE && step.counts.failed == 0)
 		;
 
-	/* the dead event it had stopped at may still be there */
+	/* the dead event that stopped the pair may still be there */
 	if (item->pair.state == PJ_STOPPED &&
 		step.pair.last_log_seq == item->pair.last_log_seq)
 		step.pair.state = PJ_STOPPED;
 
-	/* the cursor stands before the event that has failed */
+	/* the cursor is just before the event that has failed */
 	failed = step.counts.failed > 0 && step.pair.last_log_seq == log_seq - 1;
 	pj_step_save(&step);
 	if (step.pair.last_log_seq >= log_seq)
@@ -87,8 +90,8 @@ retry_in_log_order(PjQueuedEvent *item, int64 log_seq)
 }
 
 /*
- * Apply one queued event, and those of its aggregate before it.  Returns what
- * projector_retry() returns.
+ * Apply one queued event, and the earlier ones of its aggregate.  Returns the
+ * result of projector_retry().
  */
 const char *
 pj_queued_retry(PjQueuedEvent *item)
@@ -134,8 +137,8 @@ pj_queued_retry(PjQueuedEvent *item)
 }
 
 /*
- * Apply the event that a step has announced.  The caller has entered the pair,
- * and our own context.
+ * Apply the event that a step has announced.  The caller has entered the pair
+ * and has called pj_enter_internal().
  */
 void
 pj_apply_announced(const PjStep *step)

@@ -1,6 +1,6 @@
 /*
  * retry.h
- *	  Applying one queued event now.
+ *	  Apply one queued event now.
  */
 #ifndef PJ_RETRY_H
 #define PJ_RETRY_H

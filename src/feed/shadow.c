@@ -1,12 +1,12 @@
 /*
  * shadow.c
- *	  Trying events without applying them: mode "shadow".
+ *	  Mode "shadow": try events without applying them.
  *
- * An aggregate's events are tried from the offset on, because the second may
- * need what the first does, and rolled back (apply.c).  The result is kept with
- * the items, each of which is tried once; what would fail is recorded as a
- * failure, marked as such.  When the mode changes the items are applied
- * like any others.
+ * An aggregate's events are tried from its offset on, because a later event
+ * may depend on an earlier one.  Then everything is rolled back (apply.c).
+ * The result is stored in the items, each of which is tried once.  An event
+ * that would fail is recorded as a failure with a mark.  When the mode
+ * changes, the items are applied like any others.
  */
 #include "base/compat.h"
 
@@ -17,7 +17,10 @@
 #include "feed/shadow.h"
 #include "state/outbox.h"
 
-/* An item whose aggregate could not be tried now stays as it is. */
+/*
+ * Result of an item whose aggregate could not be tried now; it stays
+ * unchanged.
+ */
 #define NOT_NOW		(PJ_UNTESTED + 1)
 
 static const char *const result_names[] = {
@@ -26,17 +29,17 @@ static const char *const result_names[] = {
 	[PJ_UNTESTED] = "untested",
 };
 
-/* Items to be tried, sorted by aggregate, and what became of each. */
+/* Items to be tried, sorted by aggregate, and the result of each. */
 typedef struct Attempt
 {
 	PjPair	   *pair;
 	PjClaim    *claims;
-	int		   *results;		/* of the claims: PjVerdict, or NOT_NOW */
+	int		   *results;		/* per claim: a PjVerdict, or NOT_NOW */
 	int			nclaims;
 	bool		busy;			/* some could not be tried now */
 } Attempt;
 
-/* Try the aggregate of the items from "first" on; "own" says how many. */
+/* Try one aggregate, whose "own" items start at "first". */
 static void
 try_aggregate(Attempt *attempt, int first, int own, PjRange range)
 {
@@ -65,7 +68,7 @@ try_aggregate(Attempt *attempt, int first, int own, PjRange range)
 			NOT_NOW : result.verdicts[i];
 }
 
-/* Try aggregate after aggregate, each in memory of its own. */
+/* Try the aggregates one by one, with separate memory for each. */
 static void
 try_all(Attempt *attempt)
 {
@@ -89,7 +92,7 @@ try_all(Attempt *attempt)
 	MemoryContextDelete(context);
 }
 
-/* Keep the results with the items.  Returns how many have one. */
+/* Store the results in the items.  Returns how many have one. */
 static int
 save_results(const Attempt *attempt)
 {
@@ -111,10 +114,11 @@ save_results(const Attempt *attempt)
 }
 
 /*
- * Try those of a pair's next items that have not been tried; what has failed is
- * known.  Returns whether there were any.  "announce" says that one of them may
- * have ended the worker or the server: then they are not tried.  *busy becomes
- * true if some have to wait.
+ * Try those of a pair's next items that have not been tried.  Items that have
+ * failed are not tried again.  Returns true if there were any.  "announce"
+ * says that one of them may have crashed the worker or the server: then they
+ * are marked as untested instead of being tried.  *busy is set if some have to
+ * wait.
  */
 bool
 pj_shadow(PjPair *pair, int limit, int64 upto, bool announce, bool *busy)

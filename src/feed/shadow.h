@@ -1,6 +1,6 @@
 /*
  * shadow.h
- *	  Trying events without applying them.
+ *	  Mode "shadow": try events without applying them.
  */
 #ifndef PJ_SHADOW_H
 #define PJ_SHADOW_H

@@ -1,11 +1,12 @@
 /*
  * database.c
- *	  What is known of databases: which wait for a worker, in which none shall
- *	  run, and which the launcher should look at.
+ *	  Shared state of databases: which ones wait for a worker, in which
+ *	  ones workers are stopped, and which ones the launcher should check.
  *
- * If there are more databases than worker processes they take turns.  One that
- * should have a worker, and has none because there is no room, is noted as
- * waiting; a worker elsewhere that has nothing to do then leaves (turn.c).
+ * If there are more databases than worker processes, they take turns.  A
+ * database that should have a worker, but has none because no process is free,
+ * is marked as waiting.  An idle worker in another database then exits
+ * (turn.c).
  */
 #include "base/compat.h"
 
@@ -14,9 +15,9 @@
 
 #include "ipc/shared.h"
 
-/* ---- where none shall run ---- */
+/* ---- where workers are stopped ---- */
 
-/* Shall no worker run in a database? */
+/* Are workers stopped in a database? */
 bool
 pj_database_is_stopped(Oid dboid)
 {
@@ -28,8 +29,8 @@ pj_database_is_stopped(Oid dboid)
 }
 
 /*
- * Note that no workers shall run in a database.  Returns false if that was
- * known; raises an error if there is no room for another note.
+ * Stop workers in a database.  Returns false if they were already stopped;
+ * raises an error if there is no room for another entry.
  */
 bool
 pj_forbid_workers(Oid dboid)
@@ -52,7 +53,7 @@ pj_forbid_workers(Oid dboid)
 	return !known;
 }
 
-/* Take that note back. */
+/* Allow workers in a database again. */
 void
 pj_allow_workers(Oid dboid)
 {
@@ -63,7 +64,7 @@ pj_allow_workers(Oid dboid)
 	pj_unlock_shared();
 }
 
-/* The databases in which no workers shall run. */
+/* Returns the databases in which workers are stopped. */
 int
 pj_forbidden(Oid **dboids)
 {
@@ -78,7 +79,7 @@ pj_forbidden(Oid **dboids)
 	return n;
 }
 
-/* ---- who waits ---- */
+/* ---- waiting databases ---- */
 
 static WaitingDatabase *
 find_waiting(Oid dboid)
@@ -91,8 +92,8 @@ find_waiting(Oid dboid)
 }
 
 /*
- * Note that a database waits, if it has no worker and may have one.  Those that
- * are too many to be noted wait too.
+ * Mark a database as waiting, if it has no worker and may have one.  If there
+ * is no room for an entry, it still waits, unmarked.
  */
 void
 pj_waiting_add(Oid dboid)
@@ -118,7 +119,7 @@ pj_waiting_remove(Oid dboid)
 		*waiting = pj_area->waiting[--pj_area->nwaiting];
 }
 
-/* A database should have a worker, and there is no room for it. */
+/* A database should have a worker, but no process is free. */
 void
 pj_slot_wait(Oid dboid)
 {
@@ -127,7 +128,7 @@ pj_slot_wait(Oid dboid)
 	pj_unlock_shared();
 }
 
-/* It does not wait any more; it may be gone. */
+/* A database is no longer waiting; it may have been dropped. */
 void
 pj_slot_wait_no_more(Oid dboid)
 {
@@ -137,8 +138,9 @@ pj_slot_wait_no_more(Oid dboid)
 }
 
 /*
- * How many databases wait for a worker, not counting the one given; which for
- * how long, and whether events wait in one of them.
+ * Returns how many databases other than "but" wait for a worker; also which
+ * one has waited longest, since when, and whether events are waiting in any of
+ * them.
  */
 int
 pj_slot_waiting(Oid but, Oid *longest, TimestampTz *since, bool *urgent)
@@ -166,7 +168,10 @@ pj_slot_waiting(Oid but, Oid *longest, TimestampTz *since, bool *urgent)
 	return n;
 }
 
-/* Since when a database waits for a worker; 0 if it does not. */
+/*
+ * Returns since when a database has waited for a worker; 0 if it does not
+ * wait.
+ */
 TimestampTz
 pj_slot_waits_since(Oid dboid)
 {
@@ -191,7 +196,7 @@ detach_launcher(int code, Datum arg)
 	pj_unlock_shared();
 }
 
-/* This process is the launcher. */
+/* Register this process as the launcher. */
 void
 pj_launcher_attach(void)
 {
@@ -212,7 +217,7 @@ pj_launcher_runs(void)
 	return runs;
 }
 
-/* Tell the launcher that something happened, perhaps to one database. */
+/* Tell the launcher that something has happened, possibly in one database. */
 void
 pj_wake_launcher(Oid dboid)
 {
@@ -222,7 +227,8 @@ pj_wake_launcher(Oid dboid)
 	waiting = OidIsValid(dboid) ? find_waiting(dboid) : NULL;
 	if (waiting != NULL && waiting->urgent)
 	{
-		pj_unlock_shared();		/* it knows that events wait there */
+		pj_unlock_shared();		/* it already knows that events are waiting
+								 * there */
 		return;
 	}
 	if (OidIsValid(dboid))
@@ -240,8 +246,8 @@ pj_wake_launcher(Oid dboid)
 }
 
 /*
- * For the launcher: the next database it was told of; InvalidOid if there were
- * too many to tell.
+ * For the launcher: get the next database that it was told about; InvalidOid
+ * if there were too many.
  */
 bool
 pj_launcher_next_hint(Oid *dboid)

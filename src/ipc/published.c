@@ -1,13 +1,15 @@
 /*
  * published.c
- *	  Up to where the log of each database is settled, as its readers say.
+ *	  The settled position of the log of each database, as published by its
+ *	  readers.
  *
- * A reader publishes the last position that was given out before it looks who
- * is writing: when those have ended the log is settled up to it, and the reader
- * never looks there again.  intake.c refuses events at such positions.
+ * A reader publishes the last position drawn, and then finds out which
+ * transactions are writing.  Once those have ended, the log is settled up to
+ * that position, and the reader never reads that part again.  intake.c refuses
+ * new events at such positions.
  *
- * Once they have ended the reader confirms the position, so that others need not
- * find that out again.
+ * When they have ended, the reader confirms the position, so that other
+ * processes need not find out again.
  */
 #include "base/compat.h"
 
@@ -15,11 +17,11 @@
 
 #include "ipc/shared.h"
 
-/* The entry of this database. */
+/* Returns the entry of this database. */
 static PublishedTail *
 find_tail(Oid relid)
 {
-	static int	last = 0;		/* where it was the last time */
+	static int	last = 0;		/* index of the last one found */
 
 	Assert(!SpinLockFree(&pj_area->tails_lock));
 	for (int n = 0; n < pj_area->ntails; n++)
@@ -36,7 +38,7 @@ find_tail(Oid relid)
 }
 
 /*
- * Make an entry.  If there is no room another one is given up, whose database
+ * Create an entry.  If there is no room, another one is replaced; its database
  * is protected again as soon as it is read.
  */
 static PublishedTail *
@@ -55,7 +57,10 @@ new_tail(Oid relid)
 	return tail;
 }
 
-/* Readers will take the log, kept in a table, as settled up to here. */
+/*
+ * Publish that readers will treat the log in table relid as settled up to
+ * here.
+ */
 void
 pj_publish_tail(Oid relid, int64 settled)
 {
@@ -72,7 +77,7 @@ pj_publish_tail(Oid relid, int64 settled)
 	SpinLockRelease(&pj_area->tails_lock);
 }
 
-/* Up to where readers have said so. */
+/* Returns the published position. */
 int64
 pj_published_tail(Oid relid)
 {
@@ -90,8 +95,8 @@ pj_published_tail(Oid relid)
 }
 
 /*
- * The log is settled up to here: a snapshot that anybody takes from now on sees
- * all that is there.
+ * The log is settled up to here: every snapshot taken from now on sees all
+ * events up to this position.
  */
 void
 pj_confirm_tail(Oid relid, int64 settled)
@@ -108,7 +113,7 @@ pj_confirm_tail(Oid relid, int64 settled)
 	SpinLockRelease(&pj_area->tails_lock);
 }
 
-/* Up to where somebody has confirmed it. */
+/* Returns the highest position that a reader has confirmed. */
 int64
 pj_confirmed_tail(Oid relid)
 {

@@ -1,11 +1,12 @@
 /*
  * shared.h
- *	  What is in shared memory, for the files of this folder alone.
+ *	  The structures in shared memory, only for the files of this folder.
  *
- * The control structure is small enough to be allocated by whichever process
- * first needs it.  The rest depends on max_worker_processes, and follows it in
- * main shared memory if the library is preloaded; otherwise it is a segment of
- * dynamic shared memory that stays for as long as the server runs.
+ * The control structure is small enough to be allocated by the first process
+ * that needs it.  The size of the rest depends on max_worker_processes.  If
+ * the library is preloaded, it follows the control structure in main shared
+ * memory.  Otherwise it is a segment of dynamic shared memory that exists as
+ * long as the server runs.
  */
 #ifndef PJ_SHARED_H
 #define PJ_SHARED_H
@@ -21,48 +22,66 @@
 
 #include "ipc/shmem.h"
 
-/* Databases the launcher is told of at a time; of more it is told "some". */
+/*
+ * Number of databases in the launcher's list; if there are more, it checks
+ * all.
+ */
 #define MAX_CHANGED		16
 
-/* Databases in which workers are stopped, and that wait for one. */
+/* Number of databases in which workers are stopped, and that wait for one. */
 #define MAX_STOPPED		1024
 #define MAX_WAITING		256
 
-/* Databases whose settled tail is known. */
+/* Number of databases whose settled tail is stored. */
 #define MAX_TAILS		1024
 
-/* Room for the name of a worker's tenant; longer ones are cut. */
+/* Maximum length of a worker's tenant; longer names are truncated. */
 #define MAX_TENANT		1024
+
+/* Room for hints to one worker. */
+#define HINT_BYTES		PJ_HINT_BYTES
 
 /* What a worker does now.  It alone writes this, under the spinlock. */
 typedef struct SlotActivity
 {
 	slock_t		lock;
 	PjActivity	activity;
-	int32		projection_id;	/* 0 if it works on none */
+	int32		projection_id;	/* 0 if it works on no pair */
 	TimestampTz since;
 	int			tenant_length;
 	char		tenant[MAX_TENANT];
 } SlotActivity;
 
+/* Names of tenants that have new events, for one worker; see hints.c. */
+typedef struct HintRing
+{
+	slock_t		lock;
+	bool		lost;			/* some did not fit */
+	uint64		written;		/* bytes, ever */
+	uint64		read;
+	char		bytes[HINT_BYTES];
+} HintRing;
+
 /*
  * One apply worker.  The control structure's lock protects every field but the
- * last two: shared to read, exclusive to change.
+ * last three: shared to read, exclusive to change.
  */
 typedef struct WorkerSlot
 {
 	bool		in_use;
 	bool		serving;		/* it has found the extension */
-	bool		absent;			/* it has not, or may not run, and is gone */
-	uint32		generation;		/* bumped each time the slot is taken */
+	bool		absent;			/* it did not, or may not run, and has exited */
+	uint32		generation;		/* incremented each time the slot is taken */
 	Oid			dboid;			/* database it serves */
 	PGPROC	   *proc;			/* NULL until the worker has attached */
-	TimestampTz reserved_at;	/* one that never attaches is given up */
-	pg_atomic_uint32 wakeups;	/* how often it was told of work, by anybody */
+	TimestampTz reserved_at;	/* if the worker never attaches, the slot is
+								 * freed some time after this */
+	pg_atomic_uint32 wakeups;	/* number of wake-ups by other sessions */
 	SlotActivity doing;
+	HintRing	hints;
 } WorkerSlot;
 
-/* A database that should have a worker, for which there is no room. */
+/* A database that should have a worker, but for which no process is free. */
 typedef struct WaitingDatabase
 {
 	Oid			dboid;
@@ -70,16 +89,16 @@ typedef struct WaitingDatabase
 	TimestampTz since;
 } WaitingDatabase;
 
-/* Up to where the log of a database is settled, for all that anybody knows. */
+/* The published settled position of a database's log. */
 typedef struct PublishedTail
 {
 	Oid			dboid;
 	Oid			relid;			/* of the events table */
-	int64		settled;		/* or will be, when those are gone who write */
-	int64		confirmed;		/* those are gone */
+	int64		settled;		/* or will be, when the writers have ended */
+	int64		confirmed;		/* the writers have ended */
 } PublishedTail;
 
-/* All under the control structure's lock, but the tails. */
+/* Protected by the control structure's lock, except for the tails. */
 typedef struct SharedArea
 {
 	int			nstopped;
@@ -87,7 +106,7 @@ typedef struct SharedArea
 	int			nwaiting;
 	WaitingDatabase waiting[MAX_WAITING];
 
-	/* under their own lock */
+	/* protected by their own lock */
 	slock_t		tails_lock;
 	int			ntails;
 	PublishedTail tails[MAX_TAILS];
@@ -99,30 +118,30 @@ typedef struct SharedControl
 {
 	LWLock		lock;
 	PGPROC	   *launcher;		/* NULL unless it runs; under lock */
-	bool		changed_more;	/* under lock, as are these two */
+	bool		changed_more;	/* under lock, like the next two */
 	int			nchanged;
-	Oid			changed[MAX_CHANGED];	/* databases to look at again */
+	Oid			changed[MAX_CHANGED];	/* databases to check again */
 
-	/* Where the area is, if it does not follow; under AddinShmemInitLock. */
+	/*
+	 * The area's DSM handle, if it is not in main shared memory; protected by
+	 * AddinShmemInitLock.
+	 */
 	dsm_handle	handle;
-
-	/* A ring, and how many were ever put into it; under its own lock. */
-	slock_t		hints_lock;
-	uint64		nhints;
-	uint64		hints[PJ_MAX_HINTS];	/* 0: too many to tell */
-	Oid			hint_databases[PJ_MAX_HINTS];
 } SharedControl;
 
 extern SharedControl *pj_control;
-extern SharedArea *pj_area;		/* NULL if there was no memory for it */
+extern SharedArea *pj_area;		/* NULL if there was not enough memory */
 extern int	pj_nslots;			/* 0 if there is no area */
 
 extern void pj_lock_shared(LWLockMode mode);
 extern void pj_unlock_shared(void);
 
-/* For functions that are called with the control structure's lock. */
+/* For functions that require the control structure's lock. */
 #define pj_assert_shared_locked() \
 	Assert(LWLockHeldByMe(&pj_control->lock))
+
+/* hints.c */
+extern void pj_hints_reset(HintRing *ring);
 
 /* slot.c and database.c: for callers that have the lock */
 extern int	pj_slots_taken(Oid dboid, bool *serving);

@@ -1,15 +1,16 @@
 /*
  * shmem.c
- *	  Shared memory: making it, finding it, and hints to workers in it.
+ *	  Shared memory: making it and finding it.
  *
- * What is in it says shared.h.  Any process finds or makes it when it first
- * needs it.  That may fail, so whoever will need it when its transaction has
- * ended, and nothing may fail any more, calls pj_shmem_attach() before.  If the
- * area could not be had then, it is not tried again until the next transaction:
- * an error after a commit would end the server.
+ * shared.h has the structures.  Each process attaches or creates them when it
+ * first needs them.  That may fail.  So code that needs shared memory after
+ * its transaction has ended, when nothing may fail any more, calls
+ * pj_shmem_attach() before.  If that could not get the area, it is not tried
+ * again until the next transaction: an error after the commit would crash the
+ * server.
  *
  * While the lock is held nothing is started, and no other lock is taken but
- * the spinlock of a slot.
+ * the spinlocks of a slot.
  */
 #include "base/compat.h"
 
@@ -27,7 +28,7 @@ int			pj_nslots = 0;
 static bool preloaded = false;
 static shmem_request_hook_type next_shmem_request = NULL;
 
-/* One slot for each worker process that the server may have. */
+/* One slot for each worker process that the server can have. */
 static Size
 area_size(void)
 {
@@ -44,6 +45,7 @@ init_area(SharedArea *area)
 	{
 		pg_atomic_init_u32(&area->slots[i].wakeups, 0);
 		SpinLockInit(&area->slots[i].doing.lock);
+		SpinLockInit(&area->slots[i].hints.lock);
 	}
 }
 
@@ -52,13 +54,12 @@ init_control(SharedControl *control)
 {
 	memset(control, 0, sizeof(SharedControl));
 	LWLockInitialize(&control->lock, LWLockNewTrancheId());
-	SpinLockInit(&control->hints_lock);
 	control->handle = DSM_HANDLE_INVALID;
 }
 
 /*
- * Find the area in dynamic shared memory, or make it.  Where there is no room
- * for it nothing is stored, and the next one to ask tries again.
+ * Map the area in dynamic shared memory, or create it.  If there is not enough
+ * memory, nothing is stored, and the next process that needs it tries again.
  */
 static SharedArea *
 map_area(void)
@@ -82,7 +83,7 @@ map_area(void)
 	return dsm_segment_address(segment);
 }
 
-/* Find the shared state, or make it if this is the first process to ask. */
+/* Attach the shared state, or create it if this is the first process. */
 void
 pj_shmem_attach(void)
 {
@@ -108,7 +109,7 @@ pj_shmem_attach(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
-/* While a transaction ends there is what was there before, or nothing. */
+/* While a transaction ends, use only what was attached before. */
 void
 pj_lock_shared(LWLockMode mode)
 {
@@ -123,61 +124,9 @@ pj_unlock_shared(void)
 	LWLockRelease(&pj_control->lock);
 }
 
-/* ---- hints ---- */
-
-/*
- * Tell workers which tenants have new events (see active_tenants.c).  The
- * transaction has ended, and before it did the caller has called
- * pj_shmem_attach().
- */
-void
-pj_hints_add(Oid dboid, const uint64 *hints, int n)
-{
-	Assert(pj_control != NULL);
-	SpinLockAcquire(&pj_control->hints_lock);
-	for (int i = 0; i < n; i++)
-	{
-		int			place = pj_control->nhints++ % PJ_MAX_HINTS;
-
-		pj_control->hints[place] = hints[i];
-		pj_control->hint_databases[place] = dboid;
-	}
-	SpinLockRelease(&pj_control->hints_lock);
-}
-
-/*
- * The hints for this database since *next, which is moved on.  Returns -1 if
- * some are lost.
- */
-int
-pj_hints_read(uint64 *next, uint64 *hints)
-{
-	int			n = 0;
-
-	pj_shmem_attach();
-	SpinLockAcquire(&pj_control->hints_lock);
-	if (pj_control->nhints - *next > PJ_MAX_HINTS)
-	{
-		*next = pj_control->nhints;
-		n = -1;
-	}
-	for (; *next < pj_control->nhints; (*next)++)
-	{
-		int			place = *next % PJ_MAX_HINTS;
-
-		if (pj_control->hint_databases[place] != MyDatabaseId || n < 0)
-			continue;
-		hints[n++] = pj_control->hints[place];
-		if (hints[n - 1] == 0)
-			n = -1;
-	}
-	SpinLockRelease(&pj_control->hints_lock);
-	return n;
-}
-
 /* ---- loading the library ---- */
 
-/* Was the library loaded when the server started? */
+/* Was the library preloaded when the server started? */
 bool
 pj_preloaded(void)
 {

@@ -12,19 +12,21 @@ extern void pj_shmem_attach(void);
 extern bool pj_preloaded(void);
 extern void pj_shmem_init(void);
 
-/* Hints that can be kept at a time. */
-#define PJ_MAX_HINTS 128
+/* hints.c; so many bytes of hints are kept for a worker */
+#define PJ_HINT_BYTES 16384
 
-extern void pj_hints_add(Oid dboid, const uint64 *hints, int n);
-extern int	pj_hints_read(uint64 *next, uint64 *hints);
+extern void pj_hints_add(Oid dboid, const char *names, int length);
+extern int	pj_hints_take(char *names);
+extern int	pj_hint_put(char *buffer, int room, const char *name, int length);
+extern int	pj_hint_get(const char *buffer, const char **name, int *length);
 
-/* What a worker does now. */
+/* What a worker is doing. */
 typedef enum PjActivity
 {
 	PJ_IDLE_WORKER,
-	PJ_LOOKING,					/* for work */
-	PJ_APPLYING,				/* a batch of a pair */
-	PJ_IN_RUN,					/* a batch of a pair's run */
+	PJ_LOOKING,					/* looking for work */
+	PJ_APPLYING,				/* processing a batch of a pair */
+	PJ_IN_RUN,					/* processing a batch of a pair's run */
 	PJ_AT_CHORES
 } PjActivity;
 
@@ -34,7 +36,7 @@ typedef struct PjWorkerActivity
 	int			pid;
 	PjActivity	activity;
 	int32		projection_id;	/* of the pair, or 0 */
-	char	   *tenant;			/* of the pair, cut if it is very long */
+	char	   *tenant;			/* of the pair, truncated if very long */
 	TimestampTz since;
 } PjWorkerActivity;
 

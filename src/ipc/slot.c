@@ -1,15 +1,16 @@
 /*
  * slot.c
- *	  Which worker processes there are, what they do, and how to wake and stop
- *	  them.
+ *	  The worker processes: which ones exist, what they do, and how to wake
+ *	  and stop them.
  *
- * A slot is reserved by whoever starts a worker, and attached by the worker
- * itself.  The generation tells a worker that comes late that its slot has
- * been given up and taken by another.  There are as many slots as the server
- * may have worker processes, so what is scarce is processes.
+ * The process that starts a worker reserves a slot for it, and the worker
+ * attaches to the slot.  If a worker starts late, its slot may have been given
+ * to another; it notices this by the slot's generation.  There are as many
+ * slots as the server can have worker processes, so slots never run out before
+ * processes do.
  *
- * What a worker does now is in its slot too, for views to show.  The worker
- * alone writes it, often, so it has a spinlock of its own.
+ * The slot also contains what the worker is doing, for the views.  Only the
+ * worker writes this, and often, so it has a spinlock of its own.
  */
 #include "base/compat.h"
 
@@ -22,16 +23,17 @@
 
 #include "ipc/shared.h"
 
-/* A worker that has not attached after so long is not coming. */
+/* A worker that has not attached after this time is considered failed. */
 #define ATTACH_TIMEOUT_MS	15000
 
 static int	my_slot = -1;
 static uint32 my_generation;
-static bool given_up = false;	/* the slot may be another's by now */
+static bool given_up = false;	/* the slot may belong to another worker by
+								 * now */
 
 /* ---- slots ---- */
 
-/* Is the slot a worker's, present or to come? */
+/* Is the slot used by a worker, or reserved for one that is starting? */
 static bool
 is_taken(const WorkerSlot *slot)
 {
@@ -51,7 +53,10 @@ free_slot(void)
 	return NULL;
 }
 
-/* How many slots of a database are taken, and whether one is served. */
+/*
+ * Returns how many slots of a database are taken, and whether one of the
+ * workers is serving.
+ */
 int
 pj_slots_taken(Oid dboid, bool *serving)
 {
@@ -96,13 +101,14 @@ take_slot(WorkerSlot *slot, Oid dboid)
 	slot->reserved_at = GetCurrentTimestamp();
 	slot->generation++;
 	write_activity(&slot->doing, PJ_IDLE_WORKER, 0, NULL, 0);
+	pj_hints_reset(&slot->hints);
 }
 
 /* ---- a worker's own slot ---- */
 
 /*
- * Reserve a slot for a worker that is about to be started, unless the
- * database has as many as it may have, or shall have none.  Returns -1 then.
+ * Reserve a slot for a worker that is about to be started.  Returns -1 if the
+ * database already has as many as allowed, or workers are stopped there.
  */
 int
 pj_slot_reserve(Oid dboid, int limit, uint32 *generation)
@@ -127,7 +133,7 @@ pj_slot_reserve(Oid dboid, int limit, uint32 *generation)
 	return slot == NULL ? -1 : slot - pj_area->slots;
 }
 
-/* Give a slot back, if it is still the one that was reserved. */
+/* Release a slot, if it is still the one that was reserved. */
 void
 pj_slot_release(int slot, uint32 generation)
 {
@@ -148,7 +154,7 @@ detach_slot(int code, Datum arg)
 	my_slot = -1;
 }
 
-/* Take the slot that was reserved for this worker. */
+/* Attach to the slot that was reserved for this worker. */
 bool
 pj_slot_attach(int slot, uint32 generation)
 {
@@ -173,8 +179,8 @@ pj_slot_attach(int slot, uint32 generation)
 }
 
 /*
- * Is this worker's slot its own?  It is not if the worker has given it up and
- * another has taken it.
+ * Does the slot still belong to this worker?  Not if the worker has given it
+ * up and another one has taken it.
  */
 static bool
 is_mine(void)
@@ -193,7 +199,7 @@ pj_slot_serving(void)
 	pj_unlock_shared();
 }
 
-/* ... or has not, or may not run there, and leaves. */
+/* ... or has not found it, or may not run there, and exits. */
 void
 pj_slot_absent(void)
 {
@@ -204,10 +210,10 @@ pj_slot_absent(void)
 }
 
 /*
- * Free this worker's slot, unless it has been told of work since it counted
- * its wake-ups.  From then on whoever leaves work here finds no worker, and
- * sees to it that one is started; so this one looks once more, and leaves or
- * takes the slot back.
+ * Free this worker's slot, unless there were wake-ups since "wakeups" was
+ * read.  From then on a session that leaves work finds no worker here, and
+ * starts one.  So this worker checks for work again, and then exits or takes
+ * the slot back.
  */
 bool
 pj_slot_give_up(uint32 wakeups)
@@ -224,7 +230,9 @@ pj_slot_give_up(uint32 wakeups)
 	return idle;
 }
 
-/* Take it back, unless somebody else has it, or serves this database. */
+/*
+ * Take the slot back, unless another worker has it, or serves this database.
+ */
 bool
 pj_slot_take_back(void)
 {
@@ -238,6 +246,7 @@ pj_slot_take_back(void)
 	if (mine)
 	{
 		slot->in_use = true;
+		pj_hints_reset(&slot->hints);
 		pj_waiting_remove(MyDatabaseId);
 	}
 	pj_unlock_shared();
@@ -245,7 +254,7 @@ pj_slot_take_back(void)
 	return mine;
 }
 
-/* For the launcher: a database whose worker has left as absent. */
+/* For the launcher: get a database whose worker has exited as absent. */
 bool
 pj_slot_collect_absent(Oid *dboid)
 {
@@ -267,8 +276,9 @@ pj_slot_collect_absent(Oid *dboid)
 }
 
 /*
- * Does this worker's database have more than its share without it?  A worker
- * that has no slot is always one too many: nobody knows of it.
+ * Does this worker's database have its full share of workers without it?  A
+ * worker without a slot is always surplus, because no other process knows
+ * about it.
  */
 bool
 pj_slot_surplus(int limit)
@@ -286,7 +296,9 @@ pj_slot_surplus(int limit)
 	return unwanted || before >= limit;
 }
 
-/* How many workers a database has, or is about to have. */
+/*
+ * Returns how many workers a database has, including those that are starting.
+ */
 int
 pj_slot_count(Oid dboid, bool *serving)
 {
@@ -298,7 +310,7 @@ pj_slot_count(Oid dboid, bool *serving)
 	return n;
 }
 
-/* Is a slot that of a worker of this database, other than the caller? */
+/* Does a slot belong to another worker of this database? */
 bool
 pj_slot_is_other(int slot)
 {
@@ -318,7 +330,7 @@ pj_is_worker(void)
 	return my_slot >= 0;
 }
 
-/* The slot of this worker. */
+/* Returns the slot of this worker. */
 int
 pj_slot_mine(void)
 {
@@ -328,8 +340,8 @@ pj_slot_mine(void)
 /* ---- what workers do ---- */
 
 /*
- * Say what this worker does now.  projection_id and tenant are 0 if it works on
- * no pair.
+ * Store what this worker is doing.  projection_id and tenant are 0 if it works
+ * on no pair.
  */
 void
 pj_activity_set(PjActivity activity, int32 projection_id, Datum tenant)
@@ -363,7 +375,10 @@ read_activity(WorkerSlot *slot, PjWorkerActivity *worker)
 	worker->tenant[length] = '\0';
 }
 
-/* What the workers of this database do now.  Returns how many there are. */
+/*
+ * Get what the workers of this database are doing.  Returns how many there
+ * are.
+ */
 int
 pj_activities(PjWorkerActivity **workers)
 {
@@ -389,8 +404,8 @@ pj_activities(PjWorkerActivity **workers)
 /* ---- waking and stopping workers ---- */
 
 /*
- * Tell a database's workers that there is something to do.  Returns whether
- * there are any, or some are on their way.
+ * Tell a database's workers that there is work.  Returns true if there are
+ * any, or some are starting.
  */
 bool
 pj_wake_workers(Oid dboid)
@@ -415,8 +430,8 @@ pj_wake_workers(Oid dboid)
 }
 
 /*
- * How often this worker was told so.  The latch alone does not say: whatever
- * waits within a batch, for a lock or in a projection's code, resets it.
+ * Returns how often this worker was woken.  The latch is not enough: anything
+ * that waits within a batch, for a lock or in a projection's code, resets it.
  */
 uint32
 pj_slot_wakeups(void)
@@ -424,7 +439,7 @@ pj_slot_wakeups(void)
 	return pg_atomic_read_u32(&pj_area->slots[my_slot].wakeups);
 }
 
-/* Tell a database's workers to end.  Returns how many there are. */
+/* Terminate a database's workers.  Returns how many there are. */
 int
 pj_end_workers(Oid dboid)
 {

@@ -1,31 +1,32 @@
 /*
  * waiters.c
- *	  Sessions that wait for events to be applied, and how they are told.
+ *	  Sessions that wait for events to be applied, and how they are woken.
  *
- * A transaction that changes what a pair (projection, tenant) has applied says
- * so; when it has committed, and others see it, those who wait for the pair are
- * woken, and look.  Each waiter has an entry in shared memory that says what it
- * needs, so that a commit wakes those it may concern and no others:
+ * A transaction that changes what a pair (projection, tenant) has applied
+ * registers the pair.  When it has committed and its changes are visible, it
+ * wakes sessions that wait for the pair, and they check again.  Each waiting
+ * session has an entry in shared memory that says what it needs, so that a
+ * commit wakes only the sessions it may concern:
  *
- *	- the position of an event: woken by who has applied that event, or has
- *	  moved the cursor past it;
- *	- news only: woken when the pair fails, stops, or is run in another way.
- *	  That is for a waiter whose events are not settled yet;
- *	- anything.
+ *	- the log position of an event: a commit wakes the session if it has applied
+ *	  that event, or has moved the cursor past it;
+ *	- news: a commit wakes the session if the pair has failed or stopped, or its
+ *	  mode has changed.  Sessions whose position is not settled yet need this;
+ *	- anything: every commit of the pair wakes the session.
  *
- * A waiter needs anything while it looks, and says afterwards what it has found
- * that it needs.  Whoever commits after the look began has woken it by then, and
- * it looks again.  So no wake-up is lost.
+ * During a check an entry says "anything".  After the check the session enters
+ * what it needs, unless a commit has woken it since the check began: then it
+ * checks again.  So no wake-up is lost.
  *
- * To find out up to where the log is settled costs a look at all locks.  Of those
- * of a database who wait for that, one does it for all: it tends the tail.  All
- * others are woken when the tail has come to what they wait for, whoever finds
- * that out.  Who tends the tail and leaves hands that on.  Should it be stuck,
- * another takes over after a while.
+ * Computing the log's settled tail means reading who holds locks on the events
+ * table.  Of the sessions of a database that wait for the tail, one computes it
+ * for all: it tends the tail.  The others are woken when the tail has reached
+ * their position, whichever process finds that out.  A session that tends the
+ * tail and stops waiting hands this task on to another one.  If it is stuck,
+ * another one takes the task after a second.
  *
- * Where there is no shared memory for the entries nobody is woken, and each
- * waiter looks from time to time.  They all do, now and then: what others have
- * prepared wakes nobody when it is committed.
+ * COMMIT PREPARED wakes nobody, so a waiting session also checks periodically.
+ * If there is no shared memory for the entries, that is all it does.
  */
 #include "base/compat.h"
 
@@ -45,54 +46,54 @@
 
 #include "ipc/waiters.h"
 
-/* Pairs that a transaction can tell of; of more it tells everybody. */
+/* A transaction that changes more pairs than this wakes all sessions. */
 #define MAX_TOLD		16
 
-/* Who has tended the tail, but not for so long, is stuck. */
+/* A session that has not tended the tail for this long is stuck. */
 #define TEND_TIMEOUT_MS	1000
 
 /*
- * One waiter.  All fields are changed under the lock, exclusively; "woken" is
- * set by anybody who has it shared.
+ * One waiting session.  Fields are changed under the lock, held exclusively;
+ * "woken" is set under the lock, held in any mode.
  */
 typedef struct Waiter
 {
-	PGPROC	   *proc;			/* NULL if nobody has this entry */
+	PGPROC	   *proc;			/* NULL if the entry is not in use */
 	Oid			dboid;
-	uint32		pair;			/* a hash of what it waits for */
+	uint32		pair;			/* hash of the pair it waits for */
 	int64		needs;			/* see the top of this file */
-	int64		tail;			/* waits for the log to be settled up to here,
-								 * or 0 */
-	bool		tends;			/* finds that out, for all in its database */
+	int64		tail;			/* it waits until the log is settled up to
+								 * here; 0 if it is */
+	bool		tends;			/* computes the tail for its database */
 	TimestampTz tended_at;
-	pg_atomic_uint32 woken;		/* since it began to look */
+	pg_atomic_uint32 woken;		/* since its last check began */
 } Waiter;
 
 /*
- * The entries follow if the library is preloaded; otherwise they are in dynamic
- * shared memory, where room was found for them.
+ * The entries follow in memory if the library is preloaded.  Otherwise they are
+ * in dynamic shared memory.
  */
 typedef struct Waiters
 {
 	LWLock		lock;
 	dsm_handle	handle;			/* under AddinShmemInitLock */
-	pg_atomic_uint32 count;		/* those who wait; changed under the lock */
-	pg_atomic_uint32 ntail;		/* of those, who wait for the tail */
+	pg_atomic_uint32 count;		/* entries in use; changed under the lock */
+	pg_atomic_uint32 ntail;		/* those that wait for the tail */
 } Waiters;
 
-/* What a transaction tells once it has committed. */
+/* What a transaction has changed of a pair. */
 typedef struct Told
 {
 	uint32		pair;
 	bool		news;
-	int64		first;			/* events from here ... */
-	int64		last;			/* ... to here may have been applied */
+	int64		first;			/* lowest log position that may be applied */
+	int64		last;			/* highest one */
 } Told;
 
 static Waiters *shared = NULL;
-static Waiter *entries = NULL;	/* one for each backend; NULL if no room */
+static Waiter *entries = NULL;	/* one for each backend, or NULL */
 static Waiter *mine = NULL;
-static int64 unshared_tail = 0; /* what we wait for, without an entry */
+static int64 unshared_tail = 0; /* "tail" of a session without an entry */
 
 static Told told[MAX_TOLD];
 static int	ntold = 0;
@@ -132,7 +133,7 @@ init_control(Waiters *control)
 	pg_atomic_init_u32(&control->ntail, 0);
 }
 
-/* Find the entries in dynamic shared memory, or make them; NULL if no room. */
+/* Find or make the entries in dynamic shared memory; NULL if that is full. */
 static Waiter *
 map_entries(Waiters *control)
 {
@@ -162,8 +163,8 @@ leave_at_exit(int code, Datum arg)
 }
 
 /*
- * Find the entries, or make them if this is the first to ask.  That may fail,
- * so it is done before a transaction ends.
+ * Find or make the entries.  This may fail, so it must happen before the
+ * transaction ends.
  */
 static void
 attach(void)
@@ -226,7 +227,7 @@ note_told(int32 projection_id, Datum tenant, bool news, int64 first,
 	}
 }
 
-/* Wake all who wait for a pair, once the transaction has committed. */
+/* After the commit, wake all sessions that wait for a pair. */
 void
 pj_waiters_tell(int32 projection_id, Datum tenant)
 {
@@ -234,8 +235,8 @@ pj_waiters_tell(int32 projection_id, Datum tenant)
 }
 
 /*
- * Wake those who wait for events of a pair in this part of the log: they may
- * have been applied.
+ * After the commit, wake the sessions that wait for an event of a pair between
+ * these log positions: it may have been applied.
  */
 void
 pj_waiters_tell_range(int32 projection_id, Datum tenant, int64 first,
@@ -244,7 +245,7 @@ pj_waiters_tell_range(int32 projection_id, Datum tenant, int64 first,
 	note_told(projection_id, tenant, false, first, last);
 }
 
-/* Wake all of this database who wait, whatever they wait for. */
+/* After the commit, wake all waiting sessions of this database. */
 void
 pj_waiters_tell_all(void)
 {
@@ -252,7 +253,7 @@ pj_waiters_tell_all(void)
 	tell_all = true;
 }
 
-/* Is a waiter told something that it needs? */
+/* Has this transaction changed something that a session needs? */
 static bool
 is_told(const Waiter *waiter)
 {
@@ -265,7 +266,7 @@ is_told(const Waiter *waiter)
 	return tell_all;
 }
 
-/* The caller has the lock. */
+/* Wake a session.  The caller holds the lock. */
 static void
 wake(Waiter *waiter)
 {
@@ -278,7 +279,7 @@ wake_told(void)
 {
 	if ((ntold == 0 && !tell_all) || entries == NULL)
 		return;
-	pg_memory_barrier();		/* the commit comes first */
+	pg_memory_barrier();		/* read "count" after the commit is visible */
 	if (pg_atomic_read_u32(&shared->count) == 0)
 		return;
 	LWLockAcquire(&shared->lock, LW_SHARED);
@@ -289,7 +290,7 @@ wake_told(void)
 	LWLockRelease(&shared->lock);
 }
 
-/* The log of this database is settled up to here. */
+/* The log of this database is settled up to here: wake who waits for that. */
 void
 pj_waiters_settled(int64 tail)
 {
@@ -306,7 +307,7 @@ pj_waiters_settled(int64 tail)
 
 /* ---- tending the tail ---- */
 
-/* Who tends it in this database, or NULL.  The caller has the lock. */
+/* The entry of this database that tends the tail, or NULL; under the lock. */
 static Waiter *
 find_tending(void)
 {
@@ -317,7 +318,7 @@ find_tending(void)
 	return NULL;
 }
 
-/* Begin to tend it.  The caller has the lock, and nobody else tends it. */
+/* Have a session tend the tail.  The caller holds the lock. */
 static void
 tend(Waiter *waiter)
 {
@@ -325,7 +326,7 @@ tend(Waiter *waiter)
 	waiter->tended_at = GetCurrentTimestamp();
 }
 
-/* Have another one tend it who waits for it.  The caller has the lock. */
+/* Have another waiting session tend the tail.  The caller holds the lock. */
 static void
 hand_on(void)
 {
@@ -343,7 +344,10 @@ hand_on(void)
 	}
 }
 
-/* Tend it if nobody does, or who does is stuck.  The caller has the lock. */
+/*
+ * Tend the tail if no session does, or the one that does is stuck.  The caller
+ * holds the lock.
+ */
 static void
 tend_if_needed(void)
 {
@@ -360,10 +364,7 @@ tend_if_needed(void)
 	tend(mine);
 }
 
-/*
- * Is it us who find out up to where the log is settled?  Then it is to be done
- * now, and from time to time.
- */
+/* Does this session tend the tail?  Then it computes it now and then. */
 bool
 pj_waiters_tends_tail(void)
 {
@@ -381,7 +382,7 @@ pj_waiters_tends_tail(void)
 
 /* ---- waiting ---- */
 
-/* The caller has the lock. */
+/* Set the position to wait for, or 0.  The caller holds the lock. */
 static void
 set_tail(int64 tail)
 {
@@ -397,8 +398,8 @@ set_tail(int64 tail)
 }
 
 /*
- * Join those who wait for a pair.  Returns false if there is no room: then
- * nobody will wake us.
+ * Begin to wait for a pair.  Returns false if there is no shared memory: then no
+ * commit wakes this session.
  */
 bool
 pj_waiters_join(int32 projection_id, Datum tenant)
@@ -420,7 +421,7 @@ pj_waiters_join(int32 projection_id, Datum tenant)
 	return true;
 }
 
-/* A look begins: whoever commits from now on wakes us. */
+/* A check begins: every later commit of the pair wakes this session. */
 void
 pj_waiters_look(void)
 {
@@ -433,9 +434,9 @@ pj_waiters_look(void)
 }
 
 /*
- * The look has shown what we need; and, unless tail is 0, that the log must be
- * settled up to there first.  Returns false if we have been woken since it
- * began, and are to look again.
+ * The check has shown what the session needs and, unless tail is 0, that the log
+ * must be settled up to there first.  Returns false if the session has been
+ * woken since the check began and must check again.
  */
 bool
 pj_waiters_await(int64 needs, int64 tail)
@@ -457,8 +458,8 @@ pj_waiters_await(int64 needs, int64 tail)
 }
 
 /*
- * Sleep until something has happened, or some time has passed.  Returns whether
- * we have been woken, and are to look.
+ * Sleep until the latch is set or the time is over.  Returns whether the session
+ * has been woken and must check again.
  */
 bool
 pj_waiters_sleep(long ms)
@@ -471,7 +472,7 @@ pj_waiters_sleep(long ms)
 	return mine && pg_atomic_read_u32(&mine->woken) != 0;
 }
 
-/* Wait no longer.  Nothing happens if we do not. */
+/* Stop waiting.  Does nothing if the session does not wait. */
 void
 pj_waiters_leave(void)
 {

@@ -7,7 +7,7 @@
 
 #include "base/compat.h"
 
-/* What a waiter needs, besides the position of an event (see waiters.c). */
+/* What a session needs, besides the log position of an event. */
 #define PJ_NEEDS_ANYTHING	0
 #define PJ_NEEDS_NEWS		PG_INT64_MAX
 

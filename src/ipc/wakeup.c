@@ -1,16 +1,16 @@
 /*
  * wakeup.c
- *	  Waking, and if need be starting, workers when a transaction commits.
+ *	  Wake workers, or start one, when a transaction commits.
  *
- * Whatever leaves work for a worker asks for a wake-up in its transaction;
- * the workers' latches are set once the commit is visible.  Nothing is sent
- * through NOTIFY, which would serialize commits.  Work that comes without a
- * wake-up, such as that of a prepared transaction, is found by a worker that
- * looks from time to time.
+ * Code that leaves work for a worker requests a wake-up in its transaction.
+ * The workers' latches are set once the commit is visible.  NOTIFY is not
+ * used, because it would serialize commits.  Work without a wake-up, such as
+ * that of a prepared transaction, is found by a worker that checks
+ * periodically.
  *
- * Without the launcher, which needs preloading, a database's worker is
- * started before the commit by the first transaction that leaves it work.
- * Where it cannot be started, the transaction commits all the same.
+ * The launcher needs preloading.  Without it, the first transaction that
+ * leaves work starts a worker for the database before it commits.  If none can
+ * be started, the transaction commits anyway.
  */
 #include "base/compat.h"
 
@@ -26,21 +26,21 @@
 #include "ipc/shmem.h"
 #include "ipc/wakeup.h"
 
-/* More tenants than that in one transaction are too many to tell. */
-#define MAX_TENANTS 16
+/* If a transaction's tenants have longer names in all, it does not name them. */
+#define MAX_BYTES	1024
 
-/* How often to report that there is no room for a worker. */
+/* How often to report that no worker process is free. */
 #define REPORT_MS	60000
 
 static bool requested = false;
 static bool ending = false;		/* the transaction is */
-static uint64 tenants[MAX_TENANTS];
-static int	ntenants = 0;
+static char hints[MAX_BYTES];
+static int	hints_length = 0;	/* -1: too many to tell */
 static Oid	changed_database = InvalidOid;
 
 /*
  * Wake this database's workers once the transaction has ended.  Shared memory
- * is found now: then nothing may fail any more.
+ * is attached now, because nothing may fail then.
  */
 void
 pj_wake_at_commit(void)
@@ -49,46 +49,63 @@ pj_wake_at_commit(void)
 	requested = true;
 }
 
-/* What a tenant is called in hints; never 0. */
+/* A hash of a tenant's name. */
 uint64
 pj_tenant_hash(Datum tenant)
 {
 	text	   *name = DatumGetTextPP(tenant);
-	uint64		hash = hash_bytes_extended((const unsigned char *) VARDATA_ANY(name),
-										   VARSIZE_ANY_EXHDR(name), 0);
 
-	return hash == 0 ? 1 : hash;
+	return hash_bytes_extended((const unsigned char *) VARDATA_ANY(name),
+							   VARSIZE_ANY_EXHDR(name), 0);
 }
 
-/* Tell workers, once the transaction has committed, whose events are new. */
+/* Is a name among the hints? */
+static bool
+is_told(text *name)
+{
+	int			place = 0;
+
+	while (place < hints_length)
+	{
+		const char *told;
+		int			length;
+
+		place += pj_hint_get(hints + place, &told, &length);
+		if (length == VARSIZE_ANY_EXHDR(name) &&
+			memcmp(told, VARDATA_ANY(name), length) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Tell workers which tenant has new events, once the transaction has
+ * committed.
+ */
 void
 pj_hint_at_commit(Datum tenant)
 {
-	uint64		hash = pj_tenant_hash(tenant);
+	text	   *name = DatumGetTextPP(tenant);
+	int			length;
 
 	pj_shmem_attach();
-	for (int i = 0; i < ntenants; i++)
-		if (tenants[i] == hash || tenants[i] == 0)
-			return;
-	if (ntenants == MAX_TENANTS)
-	{
-		ntenants = 1;
-		tenants[0] = 0;
-	}
-	else
-		tenants[ntenants++] = hash;
+	if (hints_length < 0 || is_told(name))
+		return;
+
+	length = pj_hint_put(hints + hints_length, MAX_BYTES - hints_length,
+						 VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name));
+	hints_length = length < 0 ? -1 : hints_length + length;
 }
 
-/* The same, if it is not known whose events they are. */
+/* The same, if the tenants are unknown. */
 void
 pj_hint_all_at_commit(void)
 {
 	pj_shmem_attach();
-	ntenants = 1;
-	tenants[0] = 0;
+	hints_length = -1;
 }
 
-/* Have the launcher look at a database once the transaction has committed. */
+/* Let the launcher check a database once the transaction has committed. */
 void
 pj_wake_launcher_at_commit(Oid dboid)
 {
@@ -96,7 +113,7 @@ pj_wake_launcher_at_commit(Oid dboid)
 	changed_database = dboid;
 }
 
-/* Somebody should know that databases wait; not every time. */
+/* Report that databases are waiting, but not every time. */
 static void
 report_waiting(void)
 {
@@ -123,8 +140,8 @@ report_waiting(void)
 }
 
 /*
- * Start a worker for a database, unless it has as many as it may have.
- * Returns whether one was started.
+ * Start a worker for a database, unless it has as many as allowed.  Returns
+ * true if one was started.
  */
 bool
 pj_start_worker(Oid dboid, int limit, BackgroundWorkerHandle **handle)
@@ -160,10 +177,17 @@ pj_start_worker(Oid dboid, int limit, BackgroundWorkerHandle **handle)
 }
 
 static void
+give_hints(void)
+{
+	if (hints_length != 0)
+		pj_hints_add(MyDatabaseId, hints, hints_length);
+}
+
+static void
 forget(void)
 {
 	requested = false;
-	ntenants = 0;
+	hints_length = 0;
 	changed_database = InvalidOid;
 }
 
@@ -175,7 +199,7 @@ at_transaction_event(XactEvent event, void *arg)
 		case XACT_EVENT_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
 
-			/* what is needed after the commit must be there before it */
+			/* what is needed after the commit must exist before it */
 			if (requested && !pj_launcher_runs() && pj_autostart &&
 				pj_enabled && !IsBinaryUpgrade)
 				(void) pj_start_worker(MyDatabaseId, 1, NULL);
@@ -186,8 +210,7 @@ at_transaction_event(XactEvent event, void *arg)
 			return;
 		case XACT_EVENT_PREPARE:
 			/* a hint holds until what was drawn by then is settled */
-			if (ntenants > 0)
-				pj_hints_add(MyDatabaseId, tenants, ntenants);
+			give_hints();
 			forget();
 			return;
 		default:
@@ -196,8 +219,8 @@ at_transaction_event(XactEvent event, void *arg)
 }
 
 /*
- * Wake the workers.  The one there was may just have left, so that others can
- * have one: then there must be another.
+ * Wake the workers.  If the only one has just exited, to make room for another
+ * database, start a new one.
  */
 static void
 wake_or_start(void)
@@ -211,10 +234,10 @@ wake_or_start(void)
 }
 
 /*
- * The transaction has ended, its invalidations are out and its locks are
- * released: whoever is woken now sees all of that.  (When it is announced as
- * committed it still has its locks, and others do not know yet what it has
- * changed in the registry.)
+ * The transaction has ended, its invalidations are sent and its locks are
+ * released, so a process that is woken now sees all of that.  (At the commit
+ * event it still holds its locks, and its changes of the registry have not
+ * been announced.)
  */
 static void
 after_transaction(ResourceReleasePhase phase, bool committed, bool top,
@@ -225,10 +248,10 @@ after_transaction(ResourceReleasePhase phase, bool committed, bool top,
 	ending = false;
 	if (committed && OidIsValid(changed_database))
 		pj_wake_launcher(changed_database);
-	if (committed && ntenants > 0)
-		pj_hints_add(MyDatabaseId, tenants, ntenants);
+	if (committed)
+		give_hints();
 
-	/* a worker may be waiting for us to end, one way or the other */
+	/* a worker may be waiting for us, even if we abort */
 	if (requested && committed)
 		wake_or_start();
 	else if (requested)

@@ -1,6 +1,6 @@
 /*
  * wakeup.h
- *	  Waking, and if need be starting, workers when a transaction commits.
+ *	  Wake workers, or start one, when a transaction commits.
  */
 #ifndef PJ_WAKEUP_H
 #define PJ_WAKEUP_H

@@ -1,6 +1,6 @@
 /*
  * change.c
- *	  Reading what is to be changed of a projection's definition.
+ *	  Read the changes to a projection's definition.
  */
 #include "base/compat.h"
 
@@ -53,7 +53,9 @@ json_text_array(JsonbValue *value, const char *name)
 	return makeArrayResult(array, CurrentMemoryContext);
 }
 
-/* An object with some members replaced, and those set to null removed. */
+/*
+ * Returns an object with some members replaced, and those set to null removed.
+ */
 static Jsonb *
 merged_object(Jsonb *old, JsonbValue *changes, const char *name)
 {
@@ -85,7 +87,7 @@ json_string(JsonbValue *value, const char *name)
 	return pnstrdup(value->val.string.val, value->val.string.len);
 }
 
-/* What the projection does can be changed, but not in which way it says so. */
+/* The code of a projection can be changed, but not its kind. */
 static bool
 read_code_change(PjDefinition *definition, const char *name,
 				 JsonbValue *value)
@@ -130,7 +132,7 @@ read_change(PjDefinition *definition, const char *name, JsonbValue *value)
 	else if (strcmp(name, "owner") == 0)
 		definition->owner = get_role_oid(json_string(value, name), false);
 	else if (strcmp(name, "name") == 0)
-		(void) json_string(value, name);	/* projector_alter gives it */
+		(void) json_string(value, name);	/* projector_alter() handles it */
 	else if (strcmp(name, "mode") == 0)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -145,8 +147,9 @@ read_change(PjDefinition *definition, const char *name, JsonbValue *value)
 }
 
 /*
- * Read what is to be changed.  Returns whether that is more than how the
- * projection is run: what it is, and so what its read model should be.
+ * Read the changes.  Returns true if they change what the projection is, and
+ * so what its read model should contain; false if they only change how it is
+ * run.
  */
 bool
 pj_definition_change(PjDefinition *definition, Jsonb *changes)
@@ -180,8 +183,9 @@ pj_definition_change(PjDefinition *definition, Jsonb *changes)
 }
 
 /*
- * A projection as it would be with another definition.  It must not be taken
- * for the registered one: what is kept of that one's code is of no use.
+ * Returns the projection as it would be with another definition.  It gets a
+ * version of its own, so that code cached for the registered projection is not
+ * used for it.
  */
 void
 pj_projection_changed(const PjProjection *projection,

@@ -1,6 +1,6 @@
 /*
  * change.h
- *	  Reading what is to be changed of a projection's definition.
+ *	  Read the changes to a projection's definition.
  */
 #ifndef PJ_CHANGE_H
 #define PJ_CHANGE_H

@@ -1,10 +1,10 @@
 /*
  * definition.c
- *	  Checking what a user says a projection is: every argument alone, and
- *	  all of them together.
+ *	  Check a projection's definition: each argument on its own, and all of
+ *	  them together.
  *
- * Names are resolved by the caller's search_path, so this runs in the
- * caller's own context.  What is refused says what to do instead.
+ * Names are resolved with the caller's search_path, so this runs in the
+ * caller's own context.  Each error has a hint that says what to do instead.
  */
 #include "base/compat.h"
 
@@ -27,7 +27,7 @@
 
 #define MAX_NAME_LENGTH 200
 
-/* An error if a projection cannot have such a name. */
+/* Raise an error if a projection cannot have this name. */
 void
 pj_definition_check_name(const char *name)
 {
@@ -38,7 +38,10 @@ pj_definition_check_name(const char *name)
 					   MAX_NAME_LENGTH));
 }
 
-/* Take an array apart; its elements must be there, not empty, and differ. */
+/*
+ * Get the elements of an array.  They must be neither null nor empty, and no
+ * two may be equal.
+ */
 static int
 check_elements(Datum array, const char *what, Datum **elems)
 {
@@ -84,7 +87,7 @@ is_fold(const PjDefinition *definition)
 	return pj_is_fold(definition->kind->id);
 }
 
-/* What the i'th target is needed for. */
+/* Returns what the i'th target must have. */
 static PjTargetNeed
 target_need(const PjDefinition *definition, const PjOptions *options, int i)
 {
@@ -98,8 +101,8 @@ target_need(const PjDefinition *definition, const PjOptions *options, int i)
 }
 
 /*
- * Does another projection write this table?  A rebuild of the one would clear
- * the rows of the other.
+ * Raise an error if another projection writes this table.  A rebuild of one
+ * would delete the rows of the other.
  */
 static void
 check_not_shared(const PjDefinition *definition, const PjOptions *options,
@@ -108,7 +111,7 @@ check_not_shared(const PjDefinition *definition, const PjOptions *options,
 	PjProjection *projections;
 	int			n;
 
-	/* two that are being created see each other only one after the other */
+	/* serialize concurrent creates, so that the second one sees the first */
 	LockRelationOid(relid, ShareUpdateExclusiveLock);
 	n = pj_projections(&projections);
 	for (int i = 0; i < n; i++)
@@ -132,8 +135,8 @@ check_not_shared(const PjDefinition *definition, const PjOptions *options,
 }
 
 /*
- * Names in options mean what they mean to the caller, now.  That is kept: they
- * are replaced by qualified ones.
+ * Resolve names in options with the caller's search_path, and replace them by
+ * qualified ones.
  */
 static void
 qualify_options(PjDefinition *definition, PjOptions *options, Oid owner)
@@ -153,8 +156,8 @@ qualify_options(PjDefinition *definition, PjOptions *options, Oid owner)
 }
 
 /*
- * Option "writes" is for tables outside of all read models: what is written to
- * a target must be declared as one.
+ * Option "writes" is for tables outside all read models.  Raise an error if it
+ * names a target of this or another projection.
  */
 static void
 check_writes(const PjDefinition *definition, const PjOptions *options,
@@ -185,7 +188,10 @@ check_writes(const PjDefinition *definition, const PjOptions *options,
 	}
 }
 
-/* Clearing the targets must not change rows that no replay brings back. */
+/*
+ * Deleting rows of the targets must not change rows that a replay does not
+ * restore.
+ */
 static void
 check_references(const PjDefinition *definition, const PjOptions *options,
 				 int ntargets)
@@ -234,7 +240,7 @@ check_targets(PjDefinition *definition, const PjOptions *options, Oid owner)
 	}
 	definition->targets = pj_text_array(targets, n);
 
-	/* two names may turn out to be one table's */
+	/* two of the names may have resolved to the same table */
 	(void) check_elements(definition->targets, "targets", &targets);
 	check_writes(definition, options, n);
 	check_references(definition, options, n);
@@ -262,7 +268,7 @@ check_ordering(PjDefinition *definition)
 				errhint("Leave ordering out."));
 }
 
-/* Can a projection be applied in this way? */
+/* Raise an error if a projection with this ordering cannot have this mode. */
 void
 pj_definition_check_mode(const char *name, PjMode mode, PjOrdering ordering)
 {
@@ -280,7 +286,7 @@ pj_definition_check_mode(const char *name, PjMode mode, PjOrdering ordering)
 				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				errmsg("projection \"%s\" cannot be tried in mode \"shadow\" with ordering \"log\"",
 					   name),
-				errdetail("A trial takes one aggregate's events at a time, not all of the tenant's before it."),
+				errdetail("A trial applies the events of one aggregate, without earlier events of others."),
 				errhint("Use mode \"async\" for one tenant first."));
 }
 
@@ -303,7 +309,7 @@ check_on_error(const PjDefinition *definition, const PjOptions *options)
 				   pj_ordering_names[definition->ordering]),
 			by_log ?
 			errdetail("Holding back one aggregate would let events of others overtake it.") :
-			errdetail("A failed event keeps nothing back but its own aggregate."),
+			errdetail("A failed event holds back only its own aggregate."),
 			errhint("Possible values are \"%s\" and \"skip\".",
 					pj_on_error_names[right]));
 }
@@ -342,7 +348,7 @@ depends_on(const char *const *names, const char *wanted, int depth)
 	return false;
 }
 
-/* Has it depended on that one before? */
+/* Was that projection already in "depends_on" before this change? */
 static bool
 is_known_dependency(const PjDefinition *definition, const char *name)
 {
@@ -353,8 +359,8 @@ is_known_dependency(const PjDefinition *definition, const char *name)
 }
 
 /*
- * Those it depends on exist, and do not depend on it.  One that was named
- * before may have been dropped since.
+ * The projections it depends on must exist and must not depend on it.  One
+ * that was named before this change may have been dropped since.
  */
 static void
 check_dependencies(const PjDefinition *definition, const PjOptions *options)
@@ -373,7 +379,8 @@ check_dependencies(const PjDefinition *definition, const PjOptions *options)
 }
 
 /*
- * Check a definition for an owner, and replace names by qualified ones.
+ * Check a definition on behalf of an owner, and replace names by qualified
+ * ones.
  */
 void
 pj_definition_check(PjDefinition *definition, Oid owner)
@@ -396,10 +403,10 @@ pj_definition_check(PjDefinition *definition, Oid owner)
 }
 
 /*
- * What the read model depends on; NULL if the function is missing.  Of the
- * targets it is how often they were replaced: a table that is renamed or
- * restored is the same one, and one that was a target before has not been
- * written since.
+ * Returns a hash of everything the read model depends on; NULL if the function
+ * is missing.  For the targets, the hash includes how often they were
+ * replaced, not their names: a renamed or restored table still has its rows,
+ * and a table that becomes a target again has missed events in between.
  */
 bytea *
 pj_definition_hash(const PjDefinition *definition)
@@ -428,7 +435,7 @@ pj_definition_hash(const PjDefinition *definition)
 											   PointerGetDatum(image)));
 }
 
-/* Its targets, as they are; nothing is locked. */
+/* Returns the OIDs of a projection's targets; nothing is locked. */
 static Oid *
 find_targets(const PjProjection *projection)
 {
@@ -440,7 +447,7 @@ find_targets(const PjProjection *projection)
 	return oids;
 }
 
-/* The names of its targets, as they are. */
+/* Returns the current names of a projection's targets. */
 static Datum
 name_targets(const PjProjection *projection, const Oid *oids)
 {
@@ -459,7 +466,7 @@ name_targets(const PjProjection *projection, const Oid *oids)
 	return pj_text_array(names, n);
 }
 
-/* A projection's definition, as the registry has it. */
+/* Returns a projection's definition, as stored in the registry. */
 PjDefinition
 pj_definition_of(const PjProjection *projection)
 {
@@ -489,9 +496,10 @@ pj_definition_of(const PjProjection *projection)
 }
 
 /*
- * Check again that a target of a registered projection can be that.  Who owns
- * it is not asked: it may be on its way to another owner, with the projection
- * to follow.  The table is locked, which table_open() asserts.
+ * Check again that a table can be the target of a registered projection.  The
+ * table's owner is not checked: ALTER TABLE OWNER may run before the
+ * projection is given to the same role.  The table is locked, which
+ * table_open() asserts.
  */
 void
 pj_definition_recheck_target(const PjProjection *projection, int target)
@@ -516,9 +524,9 @@ pj_definition_recheck_code(const PjProjection *projection)
 }
 
 /*
- * The hash of a projection's definition as it is now, its functions included;
- * NULL if the function is missing.  It asks the system caches alone: nothing is
- * locked, and nobody's rights matter.
+ * Returns the hash of a projection's current definition, including the source
+ * of its functions; NULL if the function is missing.  Only the system caches
+ * are used: nothing is locked, and no privileges are checked.
  */
 bytea *
 pj_definition_now(const PjProjection *projection)

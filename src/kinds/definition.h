@@ -1,6 +1,6 @@
 /*
  * definition.h
- *	  Checking what a user says a projection is.
+ *	  Check a projection's definition.
  */
 #ifndef PJ_DEFINITION_H
 #define PJ_DEFINITION_H

@@ -1,7 +1,7 @@
 /*
  * expr_purity.c
- *	  What the value of an expression depends on: the same row and event must
- *	  always give the same value, in every session and every rebuild.
+ *	  What the value of an expression depends on.  The same row and event
+ *	  must always give the same value, in every session and every rebuild.
  */
 #include "base/compat.h"
 
@@ -18,9 +18,10 @@
 #include "kinds/expr_purity.h"
 
 /*
- * Does a built-in function ask for the time, the user, or anything else of the
- * session?  It is stable within a statement, but not from one rebuild to the
- * next.  (Those that use settings alone are fine: settings are fixed.)
+ * Does a built-in function return the time, the user, or any other state of
+ * the session?  Such a function is stable within a statement, but not from one
+ * rebuild to the next.  (Functions that depend only on settings are allowed,
+ * because settings are fixed.)
  */
 static bool
 asks_session(Oid function)
@@ -38,13 +39,16 @@ asks_session(Oid function)
 		if (strcmp(name, names[i]) == 0)
 			return true;
 
-	/* has_table_privilege() and so on; age() up to today */
+	/* has_table_privilege() and similar; age(timestamp), which uses today */
 	return (strncmp(name, "has_", 4) == 0 && length > 10 &&
 			strcmp(name + length - 10, "_privilege") == 0) ||
 		(strcmp(name, "age") == 0 && get_func_nargs(function) == 1);
 }
 
-/* Nobody but its author knows what a function depends on. */
+/*
+ * We cannot know what a user's function depends on, so it must be marked
+ * immutable.
+ */
 static void
 check_immutable(Oid function, const char *what)
 {
@@ -67,7 +71,7 @@ is_unfit_function(Oid function, void *arg)
 	return false;
 }
 
-/* Does an expression depend on more than what it is given? */
+/* Does an expression depend on anything but its row and event? */
 static bool
 is_unfit(Node *node, void *arg)
 {
@@ -79,7 +83,9 @@ is_unfit(Node *node, void *arg)
 	return expression_tree_walker(node, is_unfit, arg);
 }
 
-/* Does a text mean the present time, to a type of dates or times? */
+/*
+ * Does a date or time type read this text as a time relative to the present?
+ */
 static bool
 is_word_for_now(const char *str, size_t length)
 {
@@ -103,7 +109,9 @@ is_time_type(Oid type)
 		type == TIMEOID || type == TIMETZOID;
 }
 
-/* A literal of the expression's text, from its first quote to its last. */
+/*
+ * Check a literal in the expression's text, between its first and last quote.
+ */
 static bool
 is_literal_now(const char *source, int location)
 {
@@ -118,8 +126,8 @@ is_literal_now(const char *source, int location)
 }
 
 /*
- * Is there a literal such as 'now'?  It has been read when the expression was
- * parsed, or is read each time.
+ * Is there a literal such as 'now'?  It may have been evaluated when the
+ * expression was parsed, or be evaluated each time.
  */
 static bool
 has_literal_now(Node *node, void *arg)
@@ -148,7 +156,7 @@ has_literal_now(Node *node, void *arg)
 	return expression_tree_walker(node, has_literal_now, arg);
 }
 
-/* May its result depend on a setting?  Nobody knows what users' code does. */
+/* May the function's result depend on a setting?  Any user's function may. */
 static bool
 is_users_or_mutable(Oid function, void *arg)
 {
@@ -168,8 +176,8 @@ may_ask_settings(Node *node, void *arg)
 }
 
 /*
- * Does an expression depend on more than what it is given?  "what" says for
- * errors what it is of.
+ * Does an expression depend on anything but its row and event?  "what"
+ * describes the expression in error messages.
  */
 bool
 pj_expr_depends_on_more(Node *expr, const char *what)
@@ -177,14 +185,17 @@ pj_expr_depends_on_more(Node *expr, const char *what)
 	return is_unfit(expr, (void *) what);
 }
 
-/* Does a literal in it mean the present time?  "source" is its text. */
+/*
+ * Does a literal in the expression mean the present time?  "source" is the
+ * expression's text.
+ */
 bool
 pj_expr_has_literal_now(Node *expr, const char *source)
 {
 	return has_literal_now(expr, (void *) source);
 }
 
-/* May its value depend on a setting? */
+/* May the value of the expression depend on a setting? */
 bool
 pj_expr_may_ask_settings(Node *expr)
 {

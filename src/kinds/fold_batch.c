@@ -1,14 +1,15 @@
 /*
  * fold_batch.c
- *	  Folding a batch: the rows of all keys are read, the events folded into
- *	  them in memory, in order, and each changed row is written once.
+ *	  Fold a batch: read the rows of all keys, fold the events into them in
+ *	  memory, in order, and write each changed row once.
  *
- * If the target has triggers that change rows before they are written, each
- * event's is written by itself.  If the rows grow large, they are written and
- * forgotten in between, so that memory does not grow with the batch.
+ * If the target has triggers that change rows before they are written, the row
+ * is written after each event instead.  If the rows grow large, they are
+ * written and freed during the batch, so that memory does not grow with the
+ * batch.
  *
- * Who replays a log in one transaction may keep rows from batch to batch, and
- * have them written later (row_cache.c).
+ * A replay in one transaction may keep rows from batch to batch and write them
+ * later (row_cache.c).
  */
 #include "base/compat.h"
 
@@ -23,12 +24,12 @@
 #include "sandbox/deadline.h"
 #include "sandbox/user_context.h"
 
-/* So many kept rows are written at a time. */
+/* Cached rows written at a time. */
 #define FLUSH_ROWS	1000
 
 /*
- * Hash rows that have been read, or that events have been folded into.  No code
- * of the projection's runs meanwhile.
+ * Hash rows, before or after events are folded into them.  This runs no code
+ * of the projection.
  */
 static void
 hash_rows(PjFoldBatch *batch, PjFoldRow *rows, int n, bool after)
@@ -43,7 +44,7 @@ hash_rows(PjFoldBatch *batch, PjFoldRow *rows, int n, bool after)
 		PjFoldRow  *row = &rows[i];
 		PjDigest	now = {.layout = hasher.layout};
 
-		/* what the row was before is known if it has been touched */
+		/* the first hash of a touched row is known already */
 		if (after != row->touched)
 			continue;
 		if (row->present)
@@ -59,7 +60,7 @@ hash_rows(PjFoldBatch *batch, PjFoldRow *rows, int n, bool after)
 	pj_hasher_end(&hasher);
 }
 
-/* Read rows, to fold events into them. */
+/* Read rows that events will be folded into. */
 static void
 load_rows(PjFoldBatch *batch, PjFoldRow *rows, int n)
 {
@@ -68,8 +69,8 @@ load_rows(PjFoldBatch *batch, PjFoldRow *rows, int n)
 }
 
 /*
- * Write the rows that have changed.  What is found out only now may be any
- * event's fault.
+ * Write the rows that have changed.  An error found here may have been caused
+ * by any event of the batch.
  */
 static void
 write_rows(PjFoldBatch *batch)
@@ -82,8 +83,8 @@ write_rows(PjFoldBatch *batch)
 }
 
 /*
- * The rows have become large: write those that have changed, and forget them.
- * They are read again if there are more events for them.
+ * The rows have become large: write the changed ones and free them.  A row is
+ * read again if there are more events for it.
  */
 static void
 flush_rows(PjFoldBatch *batch)
@@ -135,7 +136,7 @@ fold_events(PjFoldBatch *batch)
 	}
 }
 
-/* Get ready to fold, in memory of the batch's own. */
+/* Prepare to fold, in a memory context of the batch. */
 void
 pj_fold_begin(PjFoldBatch *batch)
 {
@@ -167,7 +168,7 @@ pj_fold_end(PjFoldBatch *batch)
 	MemoryContextDelete(batch->context);
 }
 
-/* Says which expression an error happened in. */
+/* Error context callback: name the expression in which the error occurred. */
 static void
 describe_column(void *arg)
 {
@@ -215,7 +216,7 @@ pj_fold_run(void *arg)
 	pj_fold_end(batch);
 }
 
-/* Write the rows that are kept, a batch at a time, as the projection's owner. */
+/* Write the cached rows, some at a time.  Runs as the projection's owner. */
 void
 pj_fold_flush(void *arg)
 {

@@ -1,6 +1,7 @@
 /*
  * fold_batch.h
- *	  A batch while it is being folded: what the files of kind fold share.
+ *	  A batch that is being folded: declarations shared by the fold_*.c
+ *	  files.
  */
 #ifndef PJ_FOLD_BATCH_H
 #define PJ_FOLD_BATCH_H
@@ -24,10 +25,10 @@ typedef struct PjFoldBatch
 	FmgrInfo	function;
 	TupleDesc	event_desc;
 	int			timeout_ms;
-	MemoryContext caller;		/* the caller's */
-	MemoryContext context;		/* of all of the batch */
-	volatile AttrNumber at_column;	/* whose expression is evaluated, or 0 */
-	volatile bool at_default;	/* it is the column's default */
+	MemoryContext caller;		/* the caller's context */
+	MemoryContext context;		/* for the whole batch */
+	volatile AttrNumber at_column;	/* the column being computed, or 0 */
+	volatile bool at_default;	/* its default is being computed */
 	MemoryContext per_event;
 } PjFoldBatch;
 

@@ -1,11 +1,11 @@
 /*
  * fold_cache.c
- *	  What a session keeps of a fold between batches: its function, its compiled
- *	  expressions, and the table they were compiled for.
+ *	  What a session caches of a fold between batches: its function, its
+ *	  compiled expressions, and the table they were compiled for.
  *
- * It is found by the projection's number, and used only if nothing has changed
- * since: neither the registry's row, nor any function, role or type, nor the
- * target.  Whether the target has changed is known only under its lock.
+ * An entry is found by the projection's id.  It is used only if nothing has
+ * changed since: not the registry row, no function, role or type, and not the
+ * target.  The target must be locked before checking whether it has changed.
  */
 #include "base/compat.h"
 
@@ -25,7 +25,7 @@
 
 static HTAB *kept_folds = NULL;
 
-/* What the function of a fold must look like. */
+/* Returns the signature that the function of a fold must have. */
 PjSignature
 pj_fold_signature(Oid relid)
 {
@@ -57,7 +57,7 @@ relation_changed(Datum arg, Oid relid)
 			kept->changed = true;
 }
 
-/* What is kept of a projection; it may be out of date, or nothing. */
+/* Returns the cache entry of a projection, which may be new or out of date. */
 PjKeptFold *
 pj_fold_find(const PjProjection *projection)
 {
@@ -81,7 +81,7 @@ pj_fold_find(const PjProjection *projection)
 	return kept;
 }
 
-/* Forget what is kept of projections that have been dropped. */
+/* Remove the entries of projections that have been dropped. */
 void
 pj_folds_sweep(void)
 {
@@ -108,7 +108,10 @@ is_good(const PjKeptFold *kept, const PjProjection *projection)
 		kept->generation == pj_code_generation();
 }
 
-/* Find the target, the function and the expressions, as the owner. */
+/*
+ * Look up the target and the function and compile the expressions, as the
+ * owner.
+ */
 static void
 compile_fold(PjKeptFold *kept, const PjProjection *projection)
 {
@@ -143,13 +146,13 @@ compile_fold(PjKeptFold *kept, const PjProjection *projection)
 								 projection->options.digest_ignore);
 	MemoryContextSwitchTo(caller);
 	table_close(target, NoLock);
-	kept->changed = false;		/* the lock keeps it as it is */
+	kept->changed = false;		/* we hold the lock, so it cannot change now */
 	kept->target = relid;
 }
 
 /*
- * Have code that fits the target as it is, and keep it so.  Only who has the
- * lock knows what has changed.
+ * Lock the target, so that it cannot change any more, and compile the code
+ * again if it is out of date.
  */
 void
 pj_fold_compile_if_changed(PjKeptFold *kept, const PjProjection *projection)

@@ -1,6 +1,6 @@
 /*
  * fold_cache.h
- *	  What a session keeps of a fold between batches.
+ *	  What a session caches of a fold between batches.
  */
 #ifndef PJ_FOLD_CACHE_H
 #define PJ_FOLD_CACHE_H
@@ -12,21 +12,20 @@
 #include "registry/projection.h"
 
 /*
- * What this session keeps of a fold between batches: good as long as the
- * registry's row is the same, and no function, role or type has changed, nor
- * the target.
+ * A session's cache entry for a fold.  It is valid until the registry row, the
+ * target, or any function, role or type changes.
  */
 typedef struct PjKeptFold
 {
 	int32		id;				/* hash key */
-	uint64		version;		/* of the registry's row */
-	uint64		generation;		/* of functions */
-	Oid			target;			/* invalid if there is no code */
-	bool		changed;		/* the target has */
-	Oid			function;		/* invalid if there are expressions */
+	uint64		version;		/* version of the registry row */
+	uint64		generation;		/* pj_code_generation() when compiled */
+	Oid			target;			/* invalid if nothing is compiled */
+	bool		changed;		/* the target has changed */
+	Oid			function;		/* invalid if defined by expressions */
 	PjFoldCode *code;
-	MemoryContext context;		/* of the code */
-	bool		running;		/* still so after an error */
+	MemoryContext context;		/* for the code */
+	bool		running;		/* stays true after an error */
 } PjKeptFold;
 
 extern PjSignature pj_fold_signature(Oid relid);

@@ -1,10 +1,11 @@
 /*
  * fold_event.c
- *	  Folding one event into a row, in memory.
+ *	  Fold one event into a row, in memory.
  *
- * The runtime stamps rows with the event they are the result of.  An event that
- * a row has seen is not folded again, even if offsets were lost.  A row's tenant
- * and key are those of its events; a fold that says otherwise fails.
+ * The runtime stamps each row with the last event folded into it.  An event
+ * that a row has already seen is not folded again, even if offsets were lost.
+ * A row's tenant and key are those of its events; a fold that changes them
+ * fails.
  */
 #include "base/compat.h"
 
@@ -22,7 +23,10 @@
 
 /* ---- stamps and checks ---- */
 
-/* Has the row seen this event?  An error if it has seen another in its place. */
+/*
+ * Has this event already been folded into the row?  Raises an error if the row
+ * has seen a different event at the same position.
+ */
 bool
 pj_fold_has_seen(const PjFoldBatch *batch, const PjFoldRow *row,
 				 const PjEvent *event)
@@ -54,8 +58,8 @@ pj_fold_has_seen(const PjFoldBatch *batch, const PjFoldRow *row,
 }
 
 /*
- * May this be the tenant, or the key?  If the key is not the aggregate, keys
- * that are equal mean the same row, however they are written.
+ * Is the value acceptable as the row's tenant or key?  If the key is not the
+ * aggregate, equal keys identify the same row, even if their text differs.
  */
 static bool
 is_own(PjFoldBatch *batch, AttrNumber attno, Datum value, Datum expected)
@@ -65,7 +69,7 @@ is_own(PjFoldBatch *batch, AttrNumber attno, Datum value, Datum expected)
 		 pj_fold_equal(&batch->target, attno, value, expected));
 }
 
-/* A fold must leave tenant and key alone. */
+/* Raise an error if a fold has changed the tenant or the key. */
 static void
 check_own(PjFoldBatch *batch, AttrNumber attno, Datum *values, bool *nulls,
 		  Datum expected)
@@ -81,7 +85,7 @@ check_own(PjFoldBatch *batch, AttrNumber attno, Datum *values, bool *nulls,
 			errhint("Set both from the event when the row is null, and leave them alone otherwise."));
 }
 
-/* A row found by its key may be that of another tenant or aggregate. */
+/* A row found by its key may belong to another tenant or aggregate. */
 static void
 check_found(PjFoldBatch *batch, AttrNumber attno, const PjFoldRow *row,
 			Datum expected, Datum id)
@@ -98,12 +102,12 @@ check_found(PjFoldBatch *batch, AttrNumber attno, const PjFoldRow *row,
 			errmsg("row of \"%s\" is that of \"%s\"",
 				   TextDatumGetCString(id),
 				   OidOutputFunctionCall(output, row->values[attno - 1])),
-			errdetail("To column \"%s\" both are equal, but they are different ids.",
+			errdetail("Column \"%s\" treats both as equal, but they are different ids.",
 					  NameStr(attribute->attname)),
 			errhint("Make the column of type text, with a collation that is deterministic."));
 }
 
-/* A row found by its key must be that of the event. */
+/* Raise an error if a row found by its key does not belong to the event. */
 void
 pj_fold_check_found(PjFoldBatch *batch, const PjFoldRow *row,
 					const PjEvent *event)
@@ -123,7 +127,7 @@ stamp_row(const PjFoldBatch *batch, Datum *values, bool *nulls,
 {
 	const PjFoldColumns *columns = &batch->target.columns;
 
-	/* its memory is the event's */
+	/* the row points to the event's memory for this value */
 	values[columns->event_id - 1] = pj_event_id(event);
 	values[columns->version - 1] = event->values[PJ_EVENT_SEQUENCE_NUMBER];
 	nulls[columns->event_id - 1] = nulls[columns->version - 1] = false;
@@ -136,7 +140,7 @@ stamp_row(const PjFoldBatch *batch, Datum *values, bool *nulls,
 
 /* ---- by a function ---- */
 
-/* The values that a row has are no longer needed. */
+/* Clear the values of a row; they are no longer needed. */
 static void
 forget_values(PjFoldBatch *batch, PjFoldRow *row)
 {
@@ -202,7 +206,7 @@ fold_by_function(PjFoldBatch *batch, PjFoldRow *row, const PjEvent *event)
 	}
 	MemoryContextSwitchTo(caller);
 
-	/* what lives on is a copy of its own */
+	/* store the new row as a tuple with its own memory */
 	forget_values(batch, row);
 	row->tuple = present ? heap_form_tuple(batch->target.desc, values, nulls) :
 		NULL;
@@ -220,7 +224,10 @@ fold_by_function(PjFoldBatch *batch, PjFoldRow *row, const PjEvent *event)
 
 /* ---- by expressions ---- */
 
-/* The runtime's own columns get values that belong to others. */
+/*
+ * Clear the columns that the runtime sets.  Their values will point to memory
+ * that the row does not own.
+ */
 static void
 disown_runtime_columns(PjFoldBatch *batch, PjFoldRow *row)
 {
@@ -275,7 +282,7 @@ fold_by_expressions(PjFoldBatch *batch, PjFoldRow *row, const PjEvent *event)
 	if (!row->present)
 		start_row(batch, row);
 
-	/* all see the row as it was */
+	/* every expression sees the row as it was before this event */
 	ExecClearTuple(code->row_slot);
 	memcpy(code->row_slot->tts_values, row->values,
 		   sizeof(Datum) * desc->natts);
@@ -295,7 +302,7 @@ fold_by_expressions(PjFoldBatch *batch, PjFoldRow *row, const PjEvent *event)
 		int			place = code->attnos[i] - 1;
 		Form_pg_attribute attribute = TupleDescAttr(desc, place);
 
-		/* a value that was passed on is where it was */
+		/* a value returned unchanged still points into the row, so keep it */
 		kept[i] = !nulls[i] && !row->nulls[place] && !attribute->attbyval &&
 			values[i] == row->values[place];
 		if (!nulls[i] && !kept[i])

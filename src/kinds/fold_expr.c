@@ -1,12 +1,14 @@
 /*
  * fold_expr.c
- *	  SQL expressions over events and rows: "fold_columns", with the row so
- *	  far as "s" and the event as "e", and "key", over the event's columns.
+ *	  SQL expressions over events and rows.  "fold_columns" can refer to
+ *	  the current row as "s" and to the event as "e"; "key" can refer to
+ *	  the event's columns.
  *
- * They are much like those of generated columns: of this row and this event
- * alone (expr_purity.c), without subqueries, aggregates or sets.  They are
- * compiled by the executor, so that applying an event needs no call of a
- * function and no query.
+ * The rules are much like those for generated columns: an expression depends
+ * only on its row and event (expr_purity.c), and contains no subqueries,
+ * aggregates or set-returning functions.  Expressions are compiled by the
+ * executor, so that applying an event needs neither a function call nor a
+ * query.
  *
  * The caller has become the projection's owner, with its search_path.
  */
@@ -40,16 +42,19 @@ typedef struct Scope
 {
 	ParseState *pstate;
 	int			row;			/* range table index of "s", or 0 */
-	int			event;			/* of "e" */
-	const char *what;			/* for errors: what the expression is of */
-	Bitmapset  *read;			/* columns of "s" that are read; 0: all */
-	bool		plain;			/* so far, see PjFoldCode */
-	const char *text;			/* and the expression itself */
+	int			event;			/* range table index of "e" */
+	const char *what;			/* describes the expression in errors */
+	Bitmapset  *read;			/* columns of "s" that are read; 0 means all */
+	bool		plain;			/* so far; see PjFoldCode */
+	const char *text;			/* the expression's text */
 } Scope;
 
 /* ---- parsing ---- */
 
-/* Says whose expression it is, and puts the caret into it. */
+/*
+ * Error context callback: say which expression failed, and set the error
+ * position within it.
+ */
 static void
 describe_expression(void *arg)
 {
@@ -74,7 +79,7 @@ refuse_expression(const char *detail)
 			errdetail("%s", detail));
 }
 
-/* The one expression that a string consists of. */
+/* Parse a string that must consist of one expression. */
 static Node *
 parse_string(const char *str)
 {
@@ -90,12 +95,12 @@ parse_string(const char *str)
 		select->limitOffset || select->limitCount || select->distinctClause ||
 		select->lockingClause || select->op != SETOP_NONE ||
 		linitial_node(ResTarget, select->targetList)->name != NULL)
-		refuse_expression("It reads like a query.");
+		refuse_expression("It looks like a query.");
 
-	/* a star is for a list of columns, and transformExpr() takes it for one */
+	/* transformExpr() would expand a star to all columns */
 	expr = linitial_node(ResTarget, select->targetList)->val;
 	if (IsA(expr, ColumnRef) && IsA(llast(((ColumnRef *) expr)->fields), A_Star))
-		refuse_expression("It stands for several columns.");
+		refuse_expression("It expands to several columns.");
 	return expr;
 }
 
@@ -111,7 +116,7 @@ add_relation(ParseState *pstate, Relation rel, const char *alias,
 	return item->p_rtindex;
 }
 
-/* "s" comes from one slot, "e" from the other. */
+/* Let "s" refer to one slot and "e" to the other. */
 static Node *
 place_vars(Node *node, void *arg)
 {
@@ -135,7 +140,9 @@ place_vars(Node *node, void *arg)
 	return expression_tree_mutator(node, place_vars, arg);
 }
 
-/* An expression is of this row and this event alone. */
+/*
+ * Raise an error if an expression depends on anything but its row and event.
+ */
 static void
 refuse_more_than_row(const Scope *scope, Node *expr)
 {
@@ -153,7 +160,7 @@ refuse_more_than_row(const Scope *scope, Node *expr)
 				errhint("Write a fold function, a handler or a statement instead."));
 }
 
-/* Parse an expression of some type, as an assignment would. */
+/* Parse an expression and coerce it to a type, as an assignment would. */
 static Expr *
 parse_expression(Scope *scope, const char *str, Oid type, int32 typmod)
 {
@@ -209,8 +216,8 @@ static const char *const runtime_columns[] = {"tenant_id", "last_event_id",
 "last_event_version"};
 
 /*
- * Does the runtime fill in this column, whatever its default?  last_log_seq is
- * filled in only if the key is not the aggregate.
+ * Does the runtime set this column, whatever its default?  It sets
+ * last_log_seq only if the key is not the aggregate.
  */
 static bool
 is_runtime_column(const char *name, const char *key, bool by_log)
@@ -236,7 +243,7 @@ check_column(Relation target, const char *name, AttrNumber attno,
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("fold_columns must not name column \"%s\"", name),
-				errdetail("It is filled in by itself."));
+				errdetail("The runtime sets it."));
 }
 
 static void
@@ -285,7 +292,10 @@ is_among(const char *name, const char **names)
 	return false;
 }
 
-/* Is a column's first value of no account, because it is set without it? */
+/*
+ * Can a column's default be ignored, because an expression sets the column and
+ * none reads it?
+ */
 static bool
 is_overwritten(const PjFoldCode *code, const Scope *scope, AttrNumber attno)
 {
@@ -297,7 +307,7 @@ is_overwritten(const PjFoldCode *code, const Scope *scope, AttrNumber attno)
 	return false;
 }
 
-/* A row rebuilt must start from what it started from the first time. */
+/* A row must start from the same defaults in every rebuild. */
 static void
 check_default(const char *column, Node *expr)
 {
@@ -312,8 +322,8 @@ check_default(const char *column, Node *expr)
 }
 
 /*
- * A column that must not be null needs a value from somewhere.  A trigger may
- * give it one.
+ * Each NOT NULL column needs a default or an expression.  If there is a BEFORE
+ * INSERT trigger we cannot tell, because it may set the column.
  */
 void
 pj_fold_check_not_null(const PjFoldCode *code, Relation target, bool by_log)
@@ -345,7 +355,7 @@ pj_fold_check_not_null(const PjFoldCode *code, Relation target, bool by_log)
 	}
 }
 
-/* What a new row starts from. */
+/* Compile the defaults that a new row starts from. */
 static void
 compile_defaults(PjFoldCode *code, Scope *scope, Relation target,
 				 const char **ignored)
@@ -376,7 +386,7 @@ compile_defaults(PjFoldCode *code, Scope *scope, Relation target,
 	}
 }
 
-/* ---- all of it ---- */
+/* ---- compiling ---- */
 
 static bool
 has_index_expressions(Relation target)
@@ -396,8 +406,8 @@ has_index_expressions(Relation target)
 }
 
 /*
- * Does writing a row run no code but that of built-in types?  (Expressions of
- * indexes and generated columns may call functions of users.)
+ * Is it certain that writing a row runs only code of built-in types?
+ * (Expressions of indexes and generated columns may call users' functions.)
  */
 static bool
 is_plain_table(Relation target)
@@ -434,8 +444,8 @@ compile_key(PjFoldCode *code, Relation event_type, Relation target,
 
 /*
  * Compile a fold's expressions, in the current memory context.  fold_columns
- * is NULL if a function folds, key if it is the aggregate; "ignored" are the
- * columns of option "digest_ignore".
+ * is NULL if the fold is a function; key is NULL if it is the aggregate.
+ * "ignored" are the columns of option "digest_ignore".
  */
 PjFoldCode *
 pj_fold_compile(Relation target, Jsonb *fold_columns, const char *key,
@@ -470,7 +480,7 @@ pj_fold_compile(Relation target, Jsonb *fold_columns, const char *key,
 	return code;
 }
 
-/* The event that expressions are to be evaluated for. */
+/* Set the event that the expressions are evaluated for. */
 void
 pj_fold_set_event(PjFoldCode *code, const PjEvent *event)
 {

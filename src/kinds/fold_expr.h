@@ -18,12 +18,13 @@ typedef struct PjFoldCode
 	ExprContext *econtext;
 	TupleTableSlot *event_slot; /* "e" */
 	TupleTableSlot *row_slot;	/* "s" */
-	int			ncolumns;		/* 0 if a function does it */
-	AttrNumber *attnos;			/* of the columns */
+	int			ncolumns;		/* 0 if the fold is a function */
+	AttrNumber *attnos;			/* the columns' numbers */
 	ExprState **columns;
-	ExprState **defaults;		/* by column of the table; NULL if it has none */
+	ExprState **defaults;		/* per column of the table; NULL if none */
 	ExprState  *key;			/* NULL if it is the aggregate */
-	bool		plain;			/* nothing asks for a setting, or is a user's */
+	bool		plain;			/* no expression depends on a setting or on
+								 * users' code */
 } PjFoldCode;
 
 extern PjFoldCode *pj_fold_compile(Relation target, Jsonb *fold_columns,

@@ -1,10 +1,10 @@
 /*
  * fold_key.c
- *	  Which row each event of a batch goes into.
+ *	  Find the row that each event of a batch belongs to.
  *
- * If the key is the aggregate, that is known from the events' order.  Otherwise
- * the key's expression is evaluated for each event, and events are sorted by
- * what comes of it.
+ * If the key is the aggregate, the batch already groups the events by it.
+ * Otherwise the key's expression is evaluated for each event, and the events
+ * are sorted by the result.
  */
 #include "base/compat.h"
 
@@ -16,7 +16,10 @@
 #include "kinds/fold_batch.h"
 #include "sandbox/deadline.h"
 
-/* The key of an event; false if it is not for this projection. */
+/*
+ * Get the key of an event.  Returns false if the key is null, so that the
+ * event is not for this projection.
+ */
 bool
 pj_fold_event_key(PjFoldBatch *batch, const PjEvent *event, Datum *key)
 {
@@ -52,7 +55,7 @@ compare_keys(const KeyPlace *a, const KeyPlace *b, SortSupport sort)
 	return ApplySortComparator(a->key, false, b->key, false, sort);
 }
 
-/* Of equal keys the first event's comes first: a new row is written so. */
+/* Among equal keys, the first event's comes first: a new row gets its key. */
 static int
 compare_places(const void *a, const void *b, void *arg)
 {
@@ -102,8 +105,8 @@ rows_by_aggregate(PjFoldBatch *batch)
 }
 
 /*
- * Events of equal keys go into one row.  The key's expression is called once
- * for each event; how the keys compare may be a user's code, too.
+ * Events with equal keys go into one row.  The key's expression is evaluated
+ * once per event.  Comparing keys may also run a user's code.
  */
 static void
 rows_by_key(PjFoldBatch *batch)
@@ -142,7 +145,7 @@ rows_by_key(PjFoldBatch *batch)
 	pj_deadline_end();
 }
 
-/* Find the rows of a batch's events. */
+/* Find the row for each event of the batch. */
 void
 pj_fold_find_rows(PjFoldBatch *batch)
 {

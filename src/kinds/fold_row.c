@@ -1,17 +1,17 @@
 /*
  * fold_row.c
- *	  The rows a fold works on: read by key, changed in memory, written once.
+ *	  The rows of a fold: read by key, changed in memory, written once.
  *
- * The runtime, not the user's code, reads and writes these rows.  It does so
- * as a subscription's apply worker does, through the table's primary key and
- * the executor's functions for single rows: constraints, row triggers,
- * generated columns and indexes are served as by INSERT, UPDATE and DELETE, and
- * nothing is planned.  Row-level policies are not asked: a row's tenant and key are
- * those of its events, which is checked.
+ * The runtime, not the user's code, reads and writes these rows.  Like a
+ * logical replication apply worker, it uses the table's primary key and the
+ * executor's functions for single rows.  Constraints, row triggers, generated
+ * columns and indexes work as for INSERT, UPDATE and DELETE, and nothing is
+ * planned.  Row-level security policies are not applied; instead, we check
+ * that a row's tenant and key are those of its events.
  *
- * Who folds has kept all others who do from these rows: by the offsets of
- * their aggregates, or in log order by the pair's lock.  Those who change rows
- * by hand meet the rows' locks.
+ * No other session folds into the same rows at the same time: the offsets of
+ * their aggregates are locked or, in log order, the pair is.  Row locks
+ * protect against sessions that change rows by hand.
  */
 #include "base/compat.h"
 
@@ -39,8 +39,9 @@
 #include "registry/target.h"
 
 /*
- * An id as a value of its column's type, as a literal would be.  Read back it
- * must be the same: '1' and '01' are two ids, but would be one row's.
+ * Convert an id to its column's type, as a literal would be.  Converted back
+ * it must give the same text: '1' and '01' are two ids, but as integers they
+ * would share a row.
  */
 Datum
 pj_id_as(Datum value, Form_pg_attribute attribute)
@@ -74,7 +75,7 @@ pj_id_as(Datum value, Form_pg_attribute attribute)
 	return result;
 }
 
-/* Find the columns; the table has been checked (target.c). */
+/* Find the columns; the table has been checked (target_check.c). */
 void
 pj_fold_columns(Relation heap, bool other_key, PjFoldColumns *columns)
 {
@@ -89,7 +90,7 @@ pj_fold_columns(Relation heap, bool other_key, PjFoldColumns *columns)
 
 /* ---- reading ---- */
 
-/* A key for the column of the index that holds this column of the table. */
+/* Make a scan key for the index column that holds this column of the table. */
 void
 pj_fold_key(Relation index, AttrNumber attno, Datum value, ScanKey key)
 {
@@ -121,8 +122,8 @@ read_row(PjFoldTarget *target, TupleTableSlot *slot, PjFoldRow *row)
 }
 
 /*
- * Lock a row that has been found.  Returns false if somebody has changed it
- * since, and it is to be looked for again.
+ * Lock a row that has been found.  Returns false if it has been changed since,
+ * and must be searched for again.
  */
 static bool
 lock_row(PjFoldTarget *target, Snapshot snapshot, TupleTableSlot *slot)
@@ -139,7 +140,7 @@ lock_row(PjFoldTarget *target, Snapshot snapshot, TupleTableSlot *slot)
 	return result == TM_Ok;
 }
 
-/* A scan of the primary key that sees what is there now. */
+/* Begin a scan of the primary key with the latest snapshot. */
 static IndexScanDesc
 begin_scan(PjFoldTarget *target)
 {
@@ -174,8 +175,9 @@ pj_fold_make_room(PjFoldTarget *target, PjFoldRow *rows, int n)
 }
 
 /*
- * Read the rows of these keys, where there are any, and keep them from being
- * changed by those who do not fold.  Rows that we know already are left alone.
+ * Read the rows of these keys, where they exist, and lock them, so that other
+ * sessions cannot change them by hand.  Rows that
+ * are loaded already are skipped.
  */
 void
 pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n)
@@ -223,8 +225,8 @@ pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n)
 /* ---- changing ---- */
 
 /*
- * Give a column another value, which is the row's from now on, and has memory
- * of its own unless passed by value.
+ * Set a column to a value.  The row takes ownership of the value's memory,
+ * unless it is passed by value.
  */
 void
 pj_fold_set(PjFoldTarget *target, PjFoldRow *row, int place, Datum value,
@@ -245,7 +247,7 @@ pj_fold_set(PjFoldTarget *target, PjFoldRow *row, int place, Datum value,
 		target->bytes += datumGetSize(value, false, attribute->attlen);
 }
 
-/* What is known of a row is no longer needed, or no longer true. */
+/* Free a row's values, which are no longer needed or no longer up to date. */
 void
 pj_fold_forget(PjFoldTarget *target, PjFoldRow *row)
 {
@@ -272,7 +274,7 @@ row_slot(PjFoldTarget *target, const PjFoldRow *row)
 	return ExecStoreVirtualTuple(target->slot);
 }
 
-/* Generated columns are part of the row that the next event finds. */
+/* Compute generated columns: the next event must see them. */
 static void
 compute_generated(PjFoldTarget *target, PjFoldRow *row, TupleTableSlot *slot)
 {
@@ -289,10 +291,10 @@ compute_generated(PjFoldTarget *target, PjFoldRow *row, TupleTableSlot *slot)
 }
 
 /*
- * Fill in what a row that an event has changed computes by itself, and check
- * it against the constraints it can be checked against by itself.
- * That is done for every event: a later one must not make good what an earlier
- * one has done wrong, for it depends on the size of the batch whether it can.
+ * Compute a row's generated columns and check the constraints that depend on
+ * the row alone.  This is done after every event.  Otherwise a later event of
+ * the batch could hide that an earlier one violated a constraint, and the
+ * result would depend on the size of the batch.
  */
 void
 pj_fold_check(PjFoldTarget *target, PjFoldRow *row)
@@ -309,7 +311,7 @@ pj_fold_check(PjFoldTarget *target, PjFoldRow *row)
 	ResetPerTupleExprContext(target->estate);
 }
 
-/* "old" is a slot that says where the row is; nothing else is asked of it. */
+/* Only the tid of slot "old" is used. */
 static void
 write_row(PjFoldTarget *target, EPQState *epqstate, TupleTableSlot *old,
 		  PjFoldRow *row)
@@ -355,8 +357,8 @@ pj_fold_write(PjFoldTarget *target, PjFoldRow *rows, int n)
 }
 
 /*
- * Do triggers change rows as they are written?  Then the next event must find
- * what they have made of the row.
+ * Do triggers change rows as they are written?  Then the next event must see
+ * the row that they produce.
  */
 bool
 pj_fold_has_triggers(Relation heap)
@@ -368,7 +370,7 @@ pj_fold_has_triggers(Relation heap)
 						triggers->trig_delete_before_row);
 }
 
-/* Write a row, and read what has become of it. */
+/* Write a row, and read it back as triggers have left it. */
 void
 pj_fold_write_now(PjFoldTarget *target, PjFoldRow *row)
 {
@@ -390,7 +392,9 @@ pj_fold_equal(PjFoldTarget *target, AttrNumber attno, Datum a, Datum b)
 										  a));
 }
 
-/* Are they the same?  Equal ones may be written in different ways. */
+/*
+ * Are two values identical?  Equal values may have different representations.
+ */
 bool
 pj_fold_same(PjFoldTarget *target, AttrNumber attno, Datum a, Datum b)
 {
@@ -399,7 +403,10 @@ pj_fold_same(PjFoldTarget *target, AttrNumber attno, Datum a, Datum b)
 	return datum_image_eq(a, b, attribute->attbyval, attribute->attlen);
 }
 
-/* All columns but the key's count as updated, for triggers that ask. */
+/*
+ * For triggers on certain columns: all columns except the key's count as
+ * updated.
+ */
 static RangeTblEntry *
 range_entry(Relation heap, const PjFoldColumns *columns)
 {
@@ -417,7 +424,7 @@ range_entry(Relation heap, const PjFoldColumns *columns)
 	return rte;
 }
 
-/* Get ready to write rows of a relation, by its number among the estate's. */
+/* Prepare to write rows of a relation; "number" is its range table index. */
 static ResultRelInfo *
 open_for_writing(Relation rel, Index number)
 {
@@ -429,8 +436,8 @@ open_for_writing(Relation rel, Index number)
 }
 
 /*
- * Get ready to read and write rows of one tenant: those of the target "relid",
- * or, if "table" is valid, those of that one, which is like it.
+ * Prepare to read and write rows of one tenant: those of the target "relid"
+ * or, if "table" is valid, those of that table, which has the same columns.
  */
 void
 pj_fold_open(PjFoldTarget *target, const PjProjection *projection, Oid relid,
@@ -471,7 +478,8 @@ pj_fold_close(PjFoldTarget *target)
 	if (target->store_info != target->info)
 		ExecCloseIndices(target->store_info);
 	ExecResetTupleTable(target->estate->es_tupleTable, false);
-	ExecCloseResultRelations(target->estate);	/* those of triggers */
+	ExecCloseResultRelations(target->estate);	/* relations opened for
+												 * triggers */
 	FreeExecutorState(target->estate);
 	ReleaseTupleDesc(target->desc);
 	index_close(target->index, NoLock);

@@ -1,6 +1,6 @@
 /*
  * fold_row.h
- *	  The rows a fold works on: read by key, changed in memory, written once.
+ *	  The rows of a fold: read by key, changed in memory, written once.
  */
 #ifndef PJ_FOLD_ROW_H
 #define PJ_FOLD_ROW_H
@@ -13,52 +13,52 @@
 #include "registry/projection.h"
 #include "state/digest.h"
 
-/* Which column is which. */
+/* The numbers of the columns that the runtime uses. */
 typedef struct PjFoldColumns
 {
 	AttrNumber	tenant;
 	AttrNumber	key;
 	AttrNumber	event_id;
 	AttrNumber	version;
-	AttrNumber	log_seq;		/* 0 unless the key is not the aggregate */
+	AttrNumber	log_seq;		/* 0 if the key is the aggregate */
 } PjFoldColumns;
 
-/* A row, as far as events have been folded into it. */
+/* A row, with the events folded into it so far. */
 typedef struct PjFoldRow
 {
-	Datum		key;			/* as the column's type has it */
-	bool		stored;			/* the table has it, at "place" */
+	Datum		key;			/* in the column's type */
+	bool		stored;			/* it is in the table, at "place" */
 	ItemPointerData place;
-	bool		present;		/* there is one now */
-	bool		changed;		/* it is to be written */
-	Datum	   *values;			/* of all columns */
+	bool		present;		/* the row exists now */
+	bool		changed;		/* it must be written */
+	Datum	   *values;			/* values of all columns */
 	bool	   *nulls;
-	bool	   *owned;			/* which values have memory of their own */
-	HeapTuple	tuple;			/* whose the others are, or NULL */
-	Size		size;			/* of that, if it is not as it was read */
-	bool		loaded;			/* the table has been looked at */
-	bool		touched;		/* some event has been folded into it */
-	PjDigest	before;			/* its hash before that; zero if there was
-								 * none, or digests are not kept */
+	bool	   *owned;			/* which values are separately allocated */
+	HeapTuple	tuple;			/* holds the other values, or NULL */
+	Size		size;			/* of the tuple, unless it is as read */
+	bool		loaded;			/* it has been searched for in the table */
+	bool		touched;		/* an event has been folded into it */
+	PjDigest	before;			/* its hash before that; zero if it did not
+								 * exist, or if digests are not kept */
 } PjFoldRow;
 
 /* The target while a batch is folded. */
 typedef struct PjFoldTarget
 {
 	Relation	heap;
-	Relation	store;			/* where rows are: the same, or a copy that is
-								 * being built aside */
+	Relation	store;			/* where rows are stored: the heap, or a copy
+								 * that a rebuild is building */
 	Relation	index;			/* the store's primary key */
-	TupleDesc	desc;			/* of the rows as a type */
+	TupleDesc	desc;			/* the rows' type */
 	PjFoldColumns columns;
-	Datum		tenant;			/* as the column's type has it */
+	Datum		tenant;			/* in the column's type */
 	EState	   *estate;
-	ResultRelInfo *info;		/* of the heap, for its constraints */
+	ResultRelInfo *info;		/* of the heap, for constraints */
 	ResultRelInfo *store_info;
 	TupleTableSlot *slot;		/* for a row in memory */
-	MemoryContext context;		/* of the rows */
-	Size		bytes;			/* in values that rows have got since they
-								 * were read */
+	MemoryContext context;		/* for the rows */
+	Size		bytes;			/* size of the values set since the rows were
+								 * read */
 } PjFoldTarget;
 
 extern void pj_fold_columns(Relation heap, bool other_key,

@@ -1,7 +1,8 @@
 /*
  * fold_trace.c
- *	  How events have made one row of a fold: it is folded once more, in memory,
- *	  and somebody watches.  Nothing is written.
+ *	  Show how events have produced one row of a fold.  The row is folded
+ *	  again in memory, with a callback after each event.  Nothing is
+ *	  written.
  */
 #include "base/compat.h"
 
@@ -22,7 +23,7 @@
 #include "registry/target.h"
 #include "sandbox/user_context.h"
 
-/* The key of the row that is traced, as its column's type has it. */
+/* Returns the key of the traced row, in its column's type. */
 static Datum
 traced_key(PjFoldBatch *batch, Datum key)
 {
@@ -38,7 +39,7 @@ traced_key(PjFoldBatch *batch, Datum key)
 								attribute->atttypmod);
 }
 
-/* A row as jsonb, written as verify would write it. */
+/* Returns a row as jsonb, in the format of projector_verify. */
 static Datum
 row_as_json(PjFoldBatch *batch, const PjFoldRow *row)
 {
@@ -60,7 +61,7 @@ row_as_json(PjFoldBatch *batch, const PjFoldRow *row)
 	return json;
 }
 
-/* Fold the events that are the row's. */
+/* Fold the events that belong to the row. */
 static void
 trace_events(PjFoldBatch *batch, PjFoldTrace *trace, PjFoldRow *row)
 {
@@ -133,8 +134,8 @@ run_trace(void *arg)
 }
 
 /*
- * Can it be told without writing rows what events make of them?  Not if
- * triggers change rows as they are written.
+ * Can rows be traced without writing them?  Not if triggers change rows as
+ * they are written.
  */
 bool
 pj_fold_can_trace(const PjProjection *projection)
@@ -147,7 +148,7 @@ pj_fold_can_trace(const PjProjection *projection)
 	return possible;
 }
 
-/* Fold events into one row, in memory, as they have been applied before. */
+/* Fold events that have been applied before into one row, in memory. */
 void
 pj_fold_trace(PjWork *work, PjFoldTrace *trace)
 {

@@ -1,6 +1,6 @@
 /*
  * fold_trace.h
- *	  How events have made one row of a fold.
+ *	  Show how events have produced one row of a fold.
  */
 #ifndef PJ_FOLD_TRACE_H
 #define PJ_FOLD_TRACE_H
@@ -13,10 +13,14 @@
 typedef struct PjFoldTrace
 {
 	Datum		key;			/* of the row, as text */
-	HeapTuple	row;			/* as it is, or NULL; it starts so */
-	MemoryContext context;		/* of that */
+	HeapTuple	row;			/* the row so far, or NULL; initially its
+								 * starting state */
+	MemoryContext context;		/* for the row */
 
-	/* called with each event of the row, and the row after it: jsonb, or 0 */
+	/*
+	 * called after each event of the row, with the row as jsonb, or 0 if it
+	 * does not exist
+	 */
 	void		(*watch) (void *arg, const PjEvent *event, Datum state);
 	void	   *arg;
 } PjFoldTrace;

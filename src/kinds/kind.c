@@ -1,7 +1,6 @@
 /*
  * kind.c
- *	  What the kinds of projections have in common: how their code is found
- *	  and run.
+ *	  What all kinds of projections share: how their code is found and run.
  */
 #include "base/compat.h"
 
@@ -26,7 +25,7 @@ pj_kind(PjKindId id)
 	return kinds[id];
 }
 
-/* Is this no projection's number any more? */
+/* Has the projection with this id been dropped? */
 bool
 pj_kind_is_gone(int32 id)
 {
@@ -34,8 +33,9 @@ pj_kind_is_gone(int32 id)
 }
 
 /*
- * Forget what this session keeps of projections that have been dropped: plans
- * and compiled expressions.  While code runs, what it was found by stays.
+ * Drop cached plans and compiled expressions of projections that have been
+ * dropped.  While a projection's code runs, nothing is removed, because it may
+ * be in use.
  */
 void
 pj_kinds_sweep(void)
@@ -52,7 +52,7 @@ pj_kinds_sweep(void)
 			kinds[i]->sweep();
 }
 
-/* Says which event an error happened at. */
+/* Error context callback: say at which event the error occurred. */
 static void
 describe_event(void *arg)
 {
@@ -60,7 +60,7 @@ describe_event(void *arg)
 	const PjEvent *event;
 
 	if (geterrcode() == ERRCODE_INSUFFICIENT_PRIVILEGE)
-		errhint("The code runs as the projection's owner \"%s\": grant it what is missing; with row-level security, it needs a policy that lets projector_tenant_id() in. A handler that appends events needs option \"may_append\" and the privileges of an appender.",
+		errhint("The code runs as the projection's owner \"%s\": grant it what is missing; with row-level security, it needs a policy that allows the rows of projector_tenant_id(). A handler that appends events needs option \"may_append\" and the privileges of an appender.",
 				work->projection->owner);
 	if (work->hi == work->lo)
 	{
@@ -84,8 +84,9 @@ describe_event(void *arg)
 }
 
 /*
- * Run a piece of a projection's code as its owner, contained.  If "lazy", body
- * calls pj_pin_user_code() before it runs anything that may ask for a setting.
+ * Run a projection's code as its owner, in the sandbox.  If "lazy", body must
+ * call pj_pin_user_code() before it runs anything that may depend on a
+ * setting.
  */
 void
 pj_kind_run(PjWork *work, bool lazy, void (*body) (void *), void *arg)
@@ -103,8 +104,8 @@ pj_kind_run(PjWork *work, bool lazy, void (*body) (void *), void *arg)
 }
 
 /*
- * Parse or plan a projection's code, to see that it can be done.  Planning
- * evaluates immutable functions, so that is running it, too.
+ * Parse or plan a projection's code, to check that it is valid.  Planning
+ * evaluates immutable functions, so it must be done in the sandbox, too.
  */
 void
 pj_kind_try(const PjDefinition *definition, Oid owner, void (*body) (void *),
@@ -121,7 +122,10 @@ pj_kind_try(const PjDefinition *definition, Oid owner, void (*body) (void *),
 	pj_run_user_code(&code, body, arg);
 }
 
-/* How long one call of a projection's code may take, in ms; 0: any time. */
+/*
+ * Returns the time limit of one call of a projection's code, in ms; 0 means no
+ * limit.
+ */
 int
 pj_kind_timeout(const PjProjection *projection)
 {

@@ -1,6 +1,6 @@
 /*
  * kind.h
- *	  What the kinds of projections have in common.
+ *	  What all kinds of projections share.
  */
 #ifndef PJ_KIND_H
 #define PJ_KIND_H
@@ -10,7 +10,10 @@
 #include "registry/projection.h"
 #include "state/digest.h"
 
-/* A definition as given, and, once checked, as it goes into the registry. */
+/*
+ * A definition as given by the user and, once checked, as stored in the
+ * registry.
+ */
 typedef struct PjDefinition
 {
 	const char *name;
@@ -21,23 +24,23 @@ typedef struct PjDefinition
 	const char *statement;
 	Oid			owner;
 	Datum		targets;		/* text[]; 0 if none */
-	Oid		   *target_oids;	/* the same, once checked */
-	int			target_changes; /* how often they were others */
+	Oid		   *target_oids;	/* the same as OIDs, once checked */
+	int			target_changes; /* how often they were replaced */
 	const char *key;
 	Datum		event_types;	/* text[]; 0 for all */
 	PjMode		mode;
 	PjOrdering	ordering;
 	Jsonb	   *options;
-	const char *search_path;	/* with which the code is run */
-	Jsonb	   *settings;		/* so too, on top of the fixed ones */
-	const char **dependencies;	/* of a registered one: option "depends_on" as
-								 * it was, or NULL */
+	const char *search_path;	/* the code's search_path */
+	Jsonb	   *settings;		/* the code's own, on top of the fixed ones */
+	const char **dependencies;	/* if registered, the previous value of option
+								 * "depends_on"; else NULL */
 } PjDefinition;
 
 /* Rows of a fold that are kept from batch to batch (row_cache.c). */
 typedef struct PjRowCache PjRowCache;
 
-/* Which event failed is not known; it is found by trying fewer of them. */
+/* It is not known which event failed.  It is found by trying fewer events. */
 #define PJ_UNKNOWN (-1)
 
 /* Events for a projection's code to apply. */
@@ -45,16 +48,16 @@ typedef struct PjWork
 {
 	const PjProjection *projection;
 	const char *tenant;
-	Oid			table;			/* has a fold's rows instead of its target, if
-								 * valid */
-	bool		trial;			/* nobody asks for the digest */
+	Oid			table;			/* if valid, a fold's rows are in this table
+								 * instead of its target */
+	bool		trial;			/* no digest is needed */
 	PjRowCache *cache;			/* keeps a fold's rows, or NULL */
 	PjEvent    *const *events;
-	int			lo;				/* the first */
-	int			hi;				/* behind the last */
-	volatile int at;			/* the one being applied, or PJ_UNKNOWN */
-	PjDigest	digest;			/* how the read model's has changed, if it is
-								 * kept */
+	int			lo;				/* the first event */
+	int			hi;				/* one after the last event */
+	volatile int at;			/* index of the current event, or PJ_UNKNOWN */
+	PjDigest	digest;			/* change of the read model's digest, if one
+								 * is kept */
 } PjWork;
 
 typedef struct PjKind
@@ -62,44 +65,47 @@ typedef struct PjKind
 	PjKindId	id;
 
 	/*
-	 * Find out whether a definition can work, with names resolved by the
-	 * caller's search_path and rights checked for the owner, and replace
-	 * names by qualified and quoted ones.  Expressions and statements are
-	 * read as they will be run: as the owner, whoever asks, and with the
-	 * projection's search_path.  The targets have been checked.
+	 * Check whether a definition can work.  Resolve names with the caller's
+	 * search_path, check privileges for the owner, and replace names by
+	 * qualified and quoted ones.  Parse expressions and statements as they
+	 * will be run: as the owner and with the projection's search_path.  The
+	 * targets have been checked.
 	 */
 	void		(*check) (PjDefinition *definition, Oid owner);
 
 	/*
-	 * The text whose change makes the read model stale; NULL if the function
-	 * is gone.  Nothing is locked, nor are the caller's rights asked for.
+	 * Returns the text whose change makes the read model stale; NULL if the
+	 * function no longer exists.  Nothing is locked, and the caller's
+	 * privileges are not checked.
 	 */
 	char	   *(*source_text) (const PjDefinition *definition);
 
 	/*
-	 * Why the code cannot be run at all, or NULL.  Owner and targets are
-	 * there.  May be NULL if there is nothing to ask.
+	 * Returns why the code cannot be run at all, or NULL.  The owner and the
+	 * targets are known to exist.  May be NULL if there is nothing to check.
 	 */
 	const char *(*problem) (const PjDefinition *definition);
 
 	/*
-	 * Read expressions or statement again, as check does, after a target has
-	 * been altered.  May be NULL.
+	 * Parse the expressions or the statement again, as check does, after a
+	 * target has been altered.  May be NULL.
 	 */
 	void		(*retry_code) (const PjDefinition *definition);
 
-	/* Forget what is kept of projections that are gone.  May be NULL. */
+	/*
+	 * Drop what is cached for projections that no longer exist.  May be NULL.
+	 */
 	void		(*sweep) (void);
 
 	/*
-	 * Apply events in order, except those that are skipped; on error work->at
-	 * is the one that failed.
+	 * Apply events in order, except those that are skipped.  On error,
+	 * work->at is the one that failed.
 	 */
 	void		(*apply) (PjWork *work);
 
 	/*
-	 * Write what work->cache keeps.  There are no events.  NULL if nothing is
-	 * ever kept.
+	 * Write the rows in work->cache.  There are no events.  NULL if this kind
+	 * caches no rows.
 	 */
 	void		(*flush) (PjWork *work);
 } PjKind;

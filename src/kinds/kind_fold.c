@@ -1,12 +1,12 @@
 /*
  * kind_fold.c
- *	  Projections of kind fold: a row and an event make the next row.
+ *	  Projections of kind fold: a row and an event give the next row.
  *
- * A fold is written as a function, f(s target, e projector.event) RETURNS
- * target, or as an SQL expression for each column.  This file checks such a
- * definition.  A batch is folded by fold_batch.c: fold_key.c finds which row
- * each event goes into, fold_event.c folds it, fold_row.c reads and writes the
- * rows.  fold_cache.c keeps the compiled code, fold_expr.c compiles it.
+ * A fold is defined by a function, f(s target, e projector.event) RETURNS
+ * target, or by an SQL expression for each column.  This file checks such a
+ * definition.  A batch is folded by fold_batch.c: fold_key.c finds the row for
+ * each event, fold_event.c folds it, fold_row.c reads and writes the rows.
+ * fold_expr.c compiles the expressions, and fold_cache.c caches them.
  */
 #include "base/compat.h"
 
@@ -36,7 +36,7 @@ check_function(Oid oid, const char *name)
 	ReleaseSysCache(tuple);
 }
 
-/* Compile the expressions once, to see that it can be done. */
+/* Compile the expressions once, to check that they are valid. */
 static void
 try_expressions(void *arg)
 {

@@ -1,11 +1,12 @@
 /*
  * kind_handler.c
- *	  Projections that are a function f(projector.event) RETURNS void, called
- *	  once per event.
+ *	  Projections of kind handler: a function f(projector.event) RETURNS
+ *	  void, called once per event.
  *
- * The function is registered by name, and looked up again whenever a function
- * or a role has changed: if it is gone, is no handler any more, or may no
- * longer be called by the owner, the batch's first event fails and says so.
+ * The registry stores the function's name.  The function is looked up again
+ * whenever a function or a role has changed.  If it no longer exists, no
+ * longer has the right signature, or the owner may no longer call it, the
+ * first event of the batch fails with that error.
  */
 #include "base/compat.h"
 
@@ -32,22 +33,22 @@
 #include "sandbox/user_context.h"
 
 /*
- * What this session keeps of a projection between batches.  It is found
- * again by id, and good as long as the registry's row is the same; the
- * function's oid also only until some function or role changes.
+ * A session's cache entry for a projection, found by id.  It is valid as long
+ * as the registry row is the same; the function's OID only until any function
+ * or role changes.
  */
 typedef struct KeptCode
 {
 	int32		id;				/* hash key */
-	uint64		version;		/* of the registry's row */
-	uint64		generation;		/* of the function's oid */
-	Oid			function;		/* invalid if it is to be looked up */
+	uint64		version;		/* version of the registry row */
+	uint64		generation;		/* pj_code_generation() of the lookup */
+	Oid			function;		/* invalid if it must be looked up */
 	SPIPlanPtr	checkpoint;		/* reads a row's stamp; NULL until needed */
-	char	   *query;			/* its text, in which the target has the name
-								 * that it had */
+	char	   *query;			/* its text, with the target's name at that
+								 * time */
 } KeptCode;
 
-/* What one call of handler_apply works on. */
+/* The state of one call of handler_apply. */
 typedef struct HandlerBatch
 {
 	const PjProjection *projection;
@@ -56,7 +57,7 @@ typedef struct HandlerBatch
 	FmgrInfo	function;
 	TupleDesc	event_desc;
 	SPIPlanPtr	checkpoint;		/* reads the row's stamp, or NULL */
-	int			timeout_ms;		/* of one call, or 0 */
+	int			timeout_ms;		/* of one call, or 0 for none */
 } HandlerBatch;
 
 static HTAB *kept_codes = NULL;
@@ -158,7 +159,10 @@ handler_problem(const PjDefinition *definition)
 							   definition->owner);
 }
 
-/* The projection's function, looked up again if anything has changed. */
+/*
+ * Returns the projection's function; looks it up again if anything has
+ * changed.
+ */
 static Oid
 current_handler(const PjProjection *projection, KeptCode *kept)
 {
@@ -169,7 +173,7 @@ current_handler(const PjProjection *projection, KeptCode *kept)
 		PjSignature signature = handler_signature();
 		PjContext	saved;
 
-		/* whoever appends need not have rights on the handler's schema */
+		/* the session that appends may lack privileges on the schema */
 		kept->function = InvalidOid;
 		pj_enter_internal(&saved);
 		kept->function = pj_function_find(&signature, projection->handler,
@@ -180,7 +184,7 @@ current_handler(const PjProjection *projection, KeptCode *kept)
 	return kept->function;
 }
 
-/* The plan that reads the stamp of an event's row. */
+/* Returns the plan that reads the stamp of an event's row. */
 static SPIPlanPtr
 checkpoint_plan(const PjProjection *projection, KeptCode *kept)
 {
@@ -244,7 +248,7 @@ check_checkpoint(HandlerBatch *batch, const PjEvent *event)
 	SPI_freetuptable(SPI_tuptable);
 }
 
-/* One call, with the event as a row of type projector.event. */
+/* Call the handler with the event as a row of type projector.event. */
 static void
 call_handler(HandlerBatch *batch, const PjEvent *event)
 {
@@ -298,7 +302,7 @@ call_for_each(void *arg)
 		CommandCounterIncrement();
 		UpdateActiveSnapshotCommandId();
 
-		/* No call finds settings that the one before it has left. */
+		/* Each call starts with the same settings; undo what it changes. */
 		if (several)
 			guc_level = NewGUCNestLevel();
 		pj_deadline_begin(batch->timeout_ms);

@@ -1,15 +1,15 @@
 /*
  * kind_statement.c
- *	  Projections of kind statement: SQL over the relation "batch", run once
- *	  for all events of a batch.
+ *	  Projections of kind statement: SQL over the relation "batch", run
+ *	  once for all events of a batch.
  *
- * "batch" is known to the statement as a trigger's transition table would be.
- * Its rows are of type projector.event, in the order of the log.  The plan is
- * made once per session and kept.
+ * The statement sees "batch" like a trigger's transition table.  Its rows are
+ * of type projector.event, in log order.  The plan is made once per session
+ * and cached.
  *
- * A statement does not tell which event it failed at: fewer and fewer are tried
- * until it is found.  So the statement must not care how events are split into
- * batches.
+ * A failed statement does not tell which event caused the error, so fewer and
+ * fewer events are tried until it is found.  This requires that the result
+ * does not depend on how events are split into batches.
  */
 #include "base/compat.h"
 
@@ -36,11 +36,14 @@
 
 #define RELATION_NAME "batch"
 
-/* What this session keeps of a projection, as long as its row is the same. */
+/*
+ * A session's cache entry for a projection; valid while its registry row is
+ * the same.
+ */
 typedef struct KeptStatement
 {
 	int32		id;				/* hash key */
-	uint64		version;		/* of the registry's row */
+	uint64		version;		/* version of the registry row */
 	SPIPlanPtr	plan;
 } KeptStatement;
 
@@ -78,7 +81,7 @@ compare_positions(const void *a, const void *b)
 	return (la > lb) - (la < lb);
 }
 
-/* The rows: all events but the skipped ones, in the order of the log. */
+/* Fill the relation with all events except the skipped ones, in log order. */
 static Tuplestorestate *
 fill_batch(const PjWork *work, TupleDesc desc, int *n)
 {
@@ -110,7 +113,7 @@ prepare(const char *statement)
 	return plan;
 }
 
-/* Does a SELECT have a WITH clause that changes something? */
+/* Does a SELECT have a data-modifying WITH clause? */
 static bool
 changes_something(Node *statement)
 {
@@ -130,7 +133,7 @@ changes_something(Node *statement)
 	return false;
 }
 
-/* It must be one statement that writes rows. */
+/* Check that it is a single statement that writes rows. */
 static void
 check_syntax(const char *statement)
 {
@@ -150,7 +153,10 @@ check_syntax(const char *statement)
 				errhint("For example: INSERT INTO totals SELECT ... FROM batch GROUP BY ... ON CONFLICT ... DO UPDATE ...."));
 }
 
-/* Says whose statement it is, and puts the caret of a syntax error into it. */
+/*
+ * Error context callback: name the projection, and set the error position
+ * within its statement.
+ */
 static void
 describe_statement(void *arg)
 {
@@ -180,7 +186,7 @@ reads_batch(Node *node, void *arg)
 	return expression_tree_walker(node, reads_batch, arg);
 }
 
-/* A statement that does not look at the events would do the same for any. */
+/* A statement that does not read "batch" would do the same for any event. */
 static void
 check_reads_batch(SPIPlanPtr plan)
 {
@@ -203,7 +209,7 @@ check_reads_batch(SPIPlanPtr plan)
 			errhint("For example: INSERT INTO totals SELECT ... FROM batch GROUP BY ... ON CONFLICT ... DO UPDATE ...."));
 }
 
-/* Planning a statement finds out what parsing does not. */
+/* Planning finds errors that parsing does not. */
 static void
 plan_statement(void *arg)
 {

@@ -1,15 +1,15 @@
 /*
  * problem.c
- *	  Why a projection cannot run now: its owner, a target or its function is
- *	  missing, or its row in the registry cannot be read.
+ *	  Why a projection cannot run now: its owner, a target or its function
+ *	  is missing, or its registry row cannot be read.
  *
- * That is no event's fault.  Such a projection stops as a whole: workers and
- * drains leave it alone, inline appends are queued, no attempts are counted.
- * It goes on by itself when the cause is gone, because everybody asks here
- * before a batch.
+ * No event is to blame for this, so the projection stops as a whole.  Workers
+ * and drains skip it, inline appends are queued, and no attempts are counted.
+ * It continues automatically once the cause is gone, because this check is
+ * made before every batch.
  *
- * An answer is kept until the registry's row, a function, a role or one of the
- * targets changes, so that asking costs a lookup in a hash table.
+ * The answer is cached until the registry row, a function, a role or one of
+ * the targets changes, so that a check costs one lookup in a hash table.
  */
 #include "base/compat.h"
 
@@ -32,11 +32,11 @@
 typedef struct KeptProblem
 {
 	int32		id;				/* hash key */
-	uint64		version;		/* of the registry's row */
-	uint64		generation;		/* of functions and roles */
-	uint64		seen;			/* in the registry of this generation */
-	bool		changed;		/* a target has, or nothing is known yet */
-	MemoryContext context;		/* of what follows */
+	uint64		version;		/* version of the registry row */
+	uint64		generation;		/* pj_code_generation() of the check */
+	uint64		seen;			/* last registry generation that had it */
+	bool		changed;		/* a target has changed, or the entry is new */
+	MemoryContext context;		/* for targets and problem */
 	int			ntargets;
 	Oid		   *targets;
 	const char *problem;		/* NULL if there is none */
@@ -61,7 +61,10 @@ relation_changed(Datum arg, Oid relid)
 	}
 }
 
-/* Forget projections that have been dropped, once per state of the registry. */
+/*
+ * Remove the entries of dropped projections, once per generation of the
+ * registry.
+ */
 static void
 sweep(KeptProblem *fresh)
 {
@@ -120,7 +123,7 @@ find_kept(int32 id)
 	return kept;
 }
 
-/* ---- finding out ---- */
+/* ---- finding problems ---- */
 
 static const char *
 find_target_problem(const PjProjection *projection, Oid owner)
@@ -167,7 +170,7 @@ find_problem(const PjProjection *projection)
 	return kind->problem(&definition);
 }
 
-/* Find out again, and keep the answer. */
+/* Compute the answer again, and cache it. */
 static void
 refresh(KeptProblem *kept, const PjProjection *projection)
 {
@@ -190,8 +193,8 @@ refresh(KeptProblem *kept, const PjProjection *projection)
 	kept->ntargets = n;
 
 	/*
-	 * What changes while we ask is asked again next time, and so is what
-	 * raises an error.
+	 * Mark the entry invalid first.  Then it stays invalid if find_problem()
+	 * raises an error, and a change during the call sets "changed" again.
 	 */
 	kept->problem = NULL;
 	kept->version = 0;
@@ -204,8 +207,8 @@ refresh(KeptProblem *kept, const PjProjection *projection)
 }
 
 /*
- * Why a projection cannot run now, in a few words, or NULL if it can.  A
- * pointer to the answer is good until the next question.
+ * Returns why a projection cannot run now, in a few words, or NULL if it can.
+ * The string is valid until the next call.
  */
 const char *
 pj_projection_problem(const PjProjection *projection)
@@ -221,7 +224,10 @@ pj_projection_problem(const PjProjection *projection)
 	return kept->problem;
 }
 
-/* Somebody asks for it to be run: say why that is impossible. */
+/*
+ * Raise an error if the projection cannot run.  Used when a user asks to run
+ * it.
+ */
 void
 pj_refuse_problem(const PjProjection *projection)
 {
@@ -237,7 +243,9 @@ pj_refuse_problem(const PjProjection *projection)
 
 /* ---- reporting ---- */
 
-/* Log a problem when it begins, and its end.  Returns whether it has ended. */
+/*
+ * Log the beginning and the end of a problem.  Returns true if it has ended.
+ */
 static bool
 report_projection(const PjProjection *projection)
 {
@@ -251,10 +259,10 @@ report_projection(const PjProjection *projection)
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("projection \"%s\" has stopped: %s", projection->name,
 					   problem),
-				errhint("Repair the cause, or change the projection with projector_alter; it goes on by itself."));
+				errhint("Repair the cause, or change the projection with projector_alter. The projection then continues automatically."));
 	if (ended)
 		ereport(LOG,
-				errmsg("projection \"%s\" goes on", projection->name));
+				errmsg("projection \"%s\" continues", projection->name));
 	if (kept->reported)
 		pfree(kept->reported);
 	kept->reported = problem ?
@@ -262,7 +270,10 @@ report_projection(const PjProjection *projection)
 	return ended;
 }
 
-/* Once per episode, for all projections; returns whether one can go on. */
+/*
+ * Report all projections, each problem once.  Returns true if some projection
+ * can continue.
+ */
 bool
 pj_problems_report(void)
 {

@@ -2,15 +2,15 @@
  * row_cache.c
  *	  Rows of a fold that are changed by many batches, and written once.
  *
- * A row that a transaction writes in each of a thousand batches leaves a thousand
- * versions that cannot be pruned before it ends, and each look passes all of
- * them.  So whoever replays a log in one transaction, has the pair to itself and
- * will not go back to a savepoint keeps changed rows in memory from batch to
- * batch, and writes them in the end, or when they are large.
+ * A transaction that writes a row in each of a thousand batches leaves a thousand
+ * row versions.  They cannot be pruned before it ends, and each lookup passes all
+ * of them.  So a replay in one transaction keeps changed rows in memory from
+ * batch to batch.  It writes them at the end, or when they are large.  It must
+ * have the pair to itself, and must not roll back to a savepoint.
  *
- * Rows are found by the hash of their key, as the key's type has it; what is equal
- * says the primary key.  Types without a hash, and targets whose triggers change
- * rows as they are written, do without.
+ * Rows are found by the hash function of their key's type.  Keys are equal if the
+ * primary key says so.  Rows are not kept if the type has no hash function, or if
+ * triggers of the target change rows as they are written.
  */
 #include "base/compat.h"
 
@@ -24,11 +24,11 @@
 #include "kinds/row_cache.h"
 #include "log/log_read.h"
 
-/* A row that is to be written. */
+/* A row that must be written. */
 typedef struct Entry
 {
 	struct Entry *next;			/* of the same hash */
-	PjFoldRow	row;			/* without values; those are in its tuple */
+	PjFoldRow	row;			/* its values are in its tuple */
 } Entry;
 
 /* All rows of one hash. */
@@ -44,9 +44,9 @@ struct PjRowCache
 	MemoryContext context;		/* of the cache */
 	MemoryContext rows;			/* of the buckets and rows */
 	Size		bytes;
-	HASH_SEQ_STATUS place;		/* where pj_row_cache_next() is */
+	HASH_SEQ_STATUS place;		/* of pj_row_cache_next() */
 	bool		writing;		/* it has begun */
-	bool		written;		/* and come to the end */
+	bool		written;		/* it has returned all rows */
 };
 
 /* Make one, in the current memory context; it lives as long as that. */
@@ -89,8 +89,8 @@ key_operator(const PjFoldTarget *target)
 }
 
 /*
- * Can rows of the batch be kept?  The hash must go with what the primary key
- * takes as equal.
+ * Can rows of the batch be kept?  The hash function must match the primary key's
+ * equality operator.
  */
 bool
 pj_row_cache_can_keep(PjFoldBatch *batch)
@@ -139,7 +139,7 @@ entry_size(const Entry *entry)
 		(entry->row.tuple ? entry->row.tuple->t_len : 0);
 }
 
-/* Give an entry's row to the batch.  The row has room for its values. */
+/* Copy an entry's row to one of the batch, which has room for its values. */
 static void
 restore_row(PjFoldBatch *batch, const Entry *entry, PjFoldRow *row)
 {
@@ -195,7 +195,7 @@ take_row(PjFoldBatch *batch, PjFoldRow *row)
 		hash_search(cache->buckets, &hash, HASH_REMOVE, NULL);
 }
 
-/* Take those rows of a batch out of the cache that are there. */
+/* Move the batch's rows from the cache to the batch. */
 void
 pj_row_cache_take(PjFoldBatch *batch)
 {
@@ -243,7 +243,7 @@ pj_row_cache_keep(PjFoldBatch *batch)
 	{
 		const PjFoldRow *row = &batch->rows[i];
 
-		/* what came and went is as it was */
+		/* a row that was created and deleted need not be written */
 		if (row->touched && (row->stored || row->present))
 			keep_row(batch, row);
 	}
@@ -265,7 +265,7 @@ next_bucket(PjRowCache *cache)
 	return bucket;
 }
 
-/* All rows have been given away. */
+/* All rows have been returned: forget them. */
 static void
 end_writing(PjRowCache *cache)
 {
@@ -276,8 +276,8 @@ end_writing(PjRowCache *cache)
 }
 
 /*
- * Give the batch the next rows to be written; a few more than "max" if their
- * hashes are the same.  Returns how many.  If there are none, the cache is empty.
+ * Copy the next rows to write to the batch: "max", or a few more if some have the
+ * same hash.  Returns how many.  After the last row the cache is empty.
  */
 int
 pj_row_cache_next(PjFoldBatch *batch, int max)

@@ -1,14 +1,13 @@
 /*
  * append.c
- *	  Writing events to an aggregate.
+ *	  Append events to an aggregate.
  *
- * The order is: event_id, then expected_version, then the insert, which draws
- * a log_seq.  Nothing is locked beforehand.  An appender looks for the
- * aggregate's last event as it is now, waiting for a transaction that is
- * adding one, and inserts behind it; if somebody else was faster after all,
- * the insert does nothing, and the appender looks again.  Its log_seq is
- * drawn after it has seen its predecessor, so log_seq rises with the
- * sequence.
+ * The order is: check event_id, check expected_version, then insert, which
+ * draws a log_seq.  Nothing is locked beforehand.  An append looks up the
+ * aggregate's current last event, waits for a transaction that is adding one,
+ * and inserts the next.  If another session was faster, the insert does
+ * nothing, and the append looks again.  The log_seq is drawn after the
+ * predecessor was seen, so log_seq rises with the sequence number.
  */
 #include "base/compat.h"
 
@@ -32,7 +31,10 @@
 PG_FUNCTION_INFO_V1(projector_append);
 PG_FUNCTION_INFO_V1(projector_append_batch);
 
-/* Losing this often without anybody having won means that no one will. */
+/*
+ * Give up after this many failed inserts for which no conflicting event is
+ * found.
+ */
 #define MAX_UNEXPLAINED_CONFLICTS 3
 
 /*
@@ -73,7 +75,7 @@ find_known(const PjNewEvents *events)
 				errdetail("Nothing was appended to aggregate \"%s\" of tenant \"%s\".",
 						  TextDatumGetCString(events->aggregate),
 						  TextDatumGetCString(events->tenant)),
-				errhint("Send a batch again as it was, or new events only."));
+				errhint("Send the same batch again, or only new events."));
 	return last;
 }
 
@@ -91,8 +93,9 @@ refuse_version(const PjNewEvents *events, int64 actual, int64 expected)
 }
 
 /*
- * The number of the aggregate's last event, 0 if it is new.  A transaction whose
- * snapshot is older than that event cannot build upon it.
+ * Returns the sequence number of the aggregate's last event, 0 if there is
+ * none.  Raises an error if the transaction's snapshot is older than that
+ * event, because it cannot build on an event it does not see.
  */
 static int64
 find_last(const PjNewEvents *events)
@@ -129,8 +132,8 @@ insert_all(void *arg)
 }
 
 /*
- * Insert all events or none.  Several rows of one statement could be inserted
- * in part if somebody else is faster, so that needs a subtransaction.
+ * Insert all events or none.  If another session is faster, a multi-row insert
+ * may succeed in part, so it needs a subtransaction.
  */
 static bool
 insert_events(const PjNewEvents *events, int64 after)
@@ -150,7 +153,7 @@ insert_events(const PjNewEvents *events, int64 after)
 
 /*
  * Append events and return the sequence number of the last.  An expected
- * version of -1 stands for any.
+ * version of -1 means any.
  */
 static int64
 append_events(const PjNewEvents *events, int64 expected)
@@ -168,7 +171,7 @@ append_events(const PjNewEvents *events, int64 expected)
 		last = find_last(events);
 		if (expected >= 0 && expected != last)
 		{
-			/* it may have been the same event that we have waited for */
+			/* the event we waited for may be the same one */
 			known = find_known(events);
 			if (known > 0)
 				return known;
@@ -187,7 +190,7 @@ append_events(const PjNewEvents *events, int64 expected)
 						   TextDatumGetCString(events->aggregate),
 						   TextDatumGetCString(events->tenant)),
 					errdetail("An event with the same log_seq or event_id is in the log already."),
-					errhint("If the log was copied from elsewhere, set its sequence behind the greatest log_seq."));
+					errhint("If the log was copied from elsewhere, set its sequence to the greatest log_seq or higher."));
 	}
 }
 
@@ -255,7 +258,7 @@ refuse_element(int i, const char *problem)
 			errhint("An element is an object with \"event_type\" and \"payload\", and possibly \"metadata\" and \"event_id\"."));
 }
 
-/* A jsonb value of its own from a value inside another. */
+/* Copy a value inside a jsonb to a jsonb of its own. */
 static Datum
 json_datum(JsonbValue *value)
 {
@@ -289,7 +292,7 @@ check_members(Jsonb *element, int i)
 	}
 }
 
-/* uuid_in() would not say which element it does not like. */
+/* An error of uuid_in() would not say which element is wrong. */
 static bool
 looks_like_uuid(const char *str)
 {
@@ -318,7 +321,7 @@ parse_event_id(JsonbValue *value, int i)
 	return DirectFunctionCall1(uuid_in, CStringGetDatum(str));
 }
 
-/* Take one element of the array apart. */
+/* Parse one element of the array. */
 static void
 parse_element(Jsonb *element, int i, PjNewEvents *events)
 {

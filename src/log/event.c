@@ -1,6 +1,6 @@
 /*
  * event.c
- *	  An event: its type, its order among others, the hash of its payload.
+ *	  Events: their type, their order, the hash of the payload.
  */
 #include "base/compat.h"
 
@@ -16,7 +16,7 @@
 #include "base/guc.h"
 #include "log/event.h"
 
-/* Type projector.event. */
+/* Returns the OID of type projector.event. */
 Oid
 pj_event_type_oid(void)
 {
@@ -58,7 +58,7 @@ compare_positions(const void *a, const void *b)
 	return (la > lb) - (la < lb);
 }
 
-/* Sort events as they are in the log. */
+/* Sort events in log order. */
 void
 pj_events_sort_by_log(PjEvent *events, int n)
 {
@@ -66,8 +66,8 @@ pj_events_sort_by_log(PjEvent *events, int n)
 }
 
 /*
- * The aggregates of sorted events, each from its first to its last.  Each
- * event is told its range.
+ * Returns the aggregates of sorted events, each with its range from the first
+ * to the last event.  Also sets each event's range.
  */
 int
 pj_events_ranges(PjEvent *events, int n, PjRange **ranges)
@@ -130,7 +130,7 @@ pj_payload_matches(Datum payload, Datum hash)
 			   VARSIZE_ANY_EXHDR(expected)) == 0;
 }
 
-/* Raise an error if an event read from the log has been tampered with. */
+/* Raise an error if an event read from the log does not match its hash. */
 void
 pj_event_check_hash(const PjEvent *event)
 {

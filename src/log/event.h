@@ -1,6 +1,6 @@
 /*
  * event.h
- *	  An event, and which of an aggregate's events are meant.
+ *	  Events, and ranges of an aggregate's events.
  */
 #ifndef PJ_EVENT_H
 #define PJ_EVENT_H
@@ -28,8 +28,8 @@ typedef struct PjEvent
 {
 	Datum		values[PJ_EVENT_COLUMNS];	/* none is null */
 	Datum		payload_hash;
-	bool		replay;			/* not just appended: set by apply */
-	bool		skipped;		/* to be skipped: set by apply */
+	bool		replay;			/* set by apply: it was not just appended */
+	bool		skipped;		/* set by apply: it must be skipped */
 	int			range;			/* index of its aggregate's range */
 } PjEvent;
 
@@ -42,15 +42,15 @@ typedef struct PjEvent
 #define pj_event_type(e)		((e)->values[PJ_EVENT_EVENT_TYPE])
 #define pj_event_id(e)			((e)->values[PJ_EVENT_EVENT_ID])
 
-/* Which events of one aggregate to apply. */
+/* A range of one aggregate's events to apply. */
 typedef struct PjRange
 {
 	Datum		aggregate;
-	int64		after;			/* what to load: those after this one ... */
+	int64		after;			/* load events after this one ... */
 	int64		upto;			/* ... up to this one */
 	int64		from;			/* the first of the given events */
-	int			own;			/* how many events are given, or items claimed */
-	int			max;			/* load at most so many */
+	int			own;			/* number of given events or claimed items */
+	int			max;			/* load at most this many */
 } PjRange;
 
 extern Oid	pj_event_type_oid(void);

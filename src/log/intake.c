@@ -1,28 +1,28 @@
 /*
  * intake.c
- *	  What is known of the statement that is adding events.
+ *	  State of the statement that is inserting events.
  *
- * Two things must be known that a row does not say.
+ * Two facts are needed that are not in the rows themselves.
  *
- * First, whether its position in the log is one that readers have passed: they
- * would never see the event.  The sequence gives out rising numbers, unless it
- * has been set back, or a session has kept some in store (CACHE).  Readers
- * publish the last number given out before they look who is writing (tail.c),
- * and here it is read when a transaction has first locked the table, before it
- * draws a number.  Then
+ * First, have readers already passed the event's log position?  Then they
+ * would never see the event.  The sequence returns rising numbers, unless it
+ * has been set back, or a session has cached some (CACHE).  Readers publish
+ * the last number drawn before they check which transactions are writing
+ * (tail.c).  A writer reads the published number after it has first locked the
+ * table, before it draws a number.  Then
  *
- *	- a number drawn in order is greater than what was published before it was
- *	  drawn, and is never refused;
- *	- if a number is not greater than what readers publish later, they find the
- *	  transaction among those that are writing, and wait for it.
+ * - a number drawn in order is greater than what was published before it was
+ *   drawn, and is never refused;
+ * - if a number is not greater than what readers publish later, they find the
+ *   transaction among the writers and wait for it.
  *
- * So what is refused would be lost, and what is not is not.  The lock, and
- * with it what was read, is lost if the subtransaction is rolled back that
- * took it.
+ * So exactly those events are refused that readers would miss.  If the
+ * subtransaction that took the lock is rolled back, the lock is released, and
+ * the number must be read again.
  *
- * Second, whether rows are restored: then they bring their hash along, which
- * none but the table's owner may do, and gaps that the log had when it was
- * dumped are taken as they are.
+ * Second, are the rows restored from a dump?  Such rows already have a hash,
+ * which only the table's owner may supply.  Gaps that the log had when it was
+ * dumped are accepted.
  */
 #include "base/compat.h"
 
@@ -47,21 +47,22 @@ static PjTable sequence_table = {"events_log_seq_seq"};
 static struct
 {
 	LocalTransactionId transaction;
-	SubTransactionId subtransaction;	/* that took the lock */
+	SubTransactionId subtransaction;	/* the one that took the lock */
 	int64		passed;
 } known;
 
-/* The statement under way. */
+/* The current INSERT statement. */
 static struct
 {
 	LocalTransactionId transaction;
-	bool		open;			/* it has not come to its end */
-	bool		nested;			/* another was under way: be strict */
-	bool		restored;		/* some rows bring their hash */
-	bool		fresh;			/* some do not */
+	bool		open;			/* it has not ended yet */
+	bool		nested;			/* another was open: do not treat it as a
+								 * restore */
+	bool		restored;		/* some rows have a hash */
+	bool		fresh;			/* some rows have none */
 } statement;
 
-/* The sequence must give out rising numbers, in the order of the calls. */
+/* The sequence must return rising numbers, in the order of the calls. */
 static void
 check_sequence(void)
 {
@@ -83,7 +84,7 @@ check_sequence(void)
 				errhint("Run ALTER SEQUENCE projector.events_log_seq_seq CACHE 1 INCREMENT 1 NO CYCLE."));
 }
 
-/* BEFORE INSERT, for each statement. */
+/* Trigger function: BEFORE INSERT, for each statement. */
 Datum
 projector_events_before_statement(PG_FUNCTION_ARGS)
 {
@@ -105,7 +106,7 @@ projector_events_before_statement(PG_FUNCTION_ARGS)
 	return PointerGetDatum(NULL);
 }
 
-/* A row is about to be added. */
+/* A row is about to be inserted. */
 void
 pj_intake_row(bool restored)
 {
@@ -113,7 +114,7 @@ pj_intake_row(bool restored)
 	statement.fresh = statement.fresh || !restored;
 }
 
-/* Refuse a position that readers have passed. */
+/* Raise an error if readers have passed this position. */
 void
 pj_intake_check(int64 log_seq)
 {
@@ -129,7 +130,7 @@ pj_intake_check(int64 log_seq)
 					(long long) known.passed));
 }
 
-/* The statement's rows are there.  Returns whether they are restored. */
+/* All rows have been inserted.  Returns true if they are restored ones. */
 bool
 pj_intake_end(void)
 {
@@ -141,7 +142,10 @@ pj_intake_end(void)
 	return restored;
 }
 
-/* With a subtransaction goes its lock, and what was read under it. */
+/*
+ * When a subtransaction aborts, its lock is released, and what was read under
+ * it is no longer valid.
+ */
 static void
 at_subtransaction_event(SubXactEvent event, SubTransactionId mine,
 						SubTransactionId parent, void *arg)

@@ -1,6 +1,6 @@
 /*
  * intake.h
- *	  What is known of the statement that is adding events.
+ *	  State of the statement that is inserting events.
  */
 #ifndef PJ_INTAKE_H
 #define PJ_INTAKE_H

@@ -1,11 +1,10 @@
 /*
  * log_position.c
- *	  Where an event is in the log, as things are now.
+ *	  Find an event's current position in the log.
  *
- * What is looked for may be an event that another transaction is adding.  It is
- * waited for: until it commits nobody can know whether there will be one.  So
- * an append, and whoever checks what comes before an event, sees what is there
- * whatever its snapshot.
+ * If another transaction is adding the event, we wait for it: until it ends,
+ * we cannot know whether the event will exist.  So appends, and the check of
+ * an event's predecessor, see the current log, whatever their snapshot.
  */
 #include "base/compat.h"
 
@@ -20,7 +19,7 @@
 #include "log/log_read.h"
 #include "log/log_table.h"
 
-/* What a row says of its event's place. */
+/* Get an event's position from its row. */
 static void
 read_position(PjFetch *fetch, HeapTuple tuple, PjPosition *position)
 {
@@ -40,9 +39,9 @@ read_position(PjFetch *fetch, HeapTuple tuple, PjPosition *position)
 }
 
 /*
- * Find one event of an aggregate, or its last one if sequence_number is 0.
- * If a transaction is adding it, *writer becomes that transaction, and nothing
- * else is known; *token is as in SnapshotData.
+ * Find one event of an aggregate, or its last one if sequence_number is 0.  If
+ * a transaction is adding it, *writer is set to that transaction, and
+ * *position is not set; *token is as in SnapshotData.
  */
 static bool
 find_position(Datum tenant, Datum aggregate, int64 sequence_number,
@@ -71,8 +70,8 @@ find_position(Datum tenant, Datum aggregate, int64 sequence_number,
 }
 
 /*
- * Find one event of an aggregate, or its last one if sequence_number is 0,
- * after waiting for the transaction that is adding it, if one is.
+ * Find one event of an aggregate, or its last one if sequence_number is 0.  If
+ * a transaction is adding it, wait for that transaction first.
  */
 bool
 pj_source_position(Datum tenant, Datum aggregate, int64 sequence_number,
@@ -89,8 +88,9 @@ pj_source_position(Datum tenant, Datum aggregate, int64 sequence_number,
 			return found;
 
 		/*
-		 * An INSERT ... ON CONFLICT that is not yet sure of its row may take
-		 * it back, and then wait for us: do not wait for its transaction.
+		 * A speculative insertion (INSERT ... ON CONFLICT) may still be
+		 * undone, and its transaction may then wait for us.  So wait only for
+		 * the insertion, not for the transaction.
 		 */
 		if (token != 0)
 			SpeculativeInsertionWait(writer, token);

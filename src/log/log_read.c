@@ -1,9 +1,9 @@
 /*
  * log_read.c
- *	  Reading the table of events.  This file, log_position.c and log_write.c
- *	  alone know its columns.
+ *	  Read the events table.  Only this file, log_position.c and
+ *	  log_write.c know its columns.
  *
- * Everything else sees events as PjEvent, whose columns are those of type
+ * All other files see events as PjEvent, with the columns of type
  * projector.event.
  */
 #include "base/compat.h"
@@ -61,18 +61,32 @@ static PjStatement select_last_subscribed = {
 	.argtypes = {TEXTOID, TEXTOID, TEXTARRAYOID},
 };
 
-/* A loose index scan: one probe per tenant, not one per event. */
+/*
+ * A loose index scan: one probe per tenant, not one per event.  The limit ends
+ * the recursion, and the names come in bytewise order.
+ */
 static PjStatement select_tenants = {
 	.sql = "WITH RECURSIVE t (tenant_id) AS ("
-	"(SELECT tenant_id FROM projector.events ORDER BY tenant_id LIMIT 1)"
+	"(SELECT tenant_id FROM projector.events WHERE tenant_id > $1"
+	" ORDER BY tenant_id LIMIT 1)"
 	" UNION ALL SELECT (SELECT e.tenant_id FROM projector.events e"
 	" WHERE e.tenant_id > t.tenant_id ORDER BY e.tenant_id LIMIT 1)"
 	" FROM t WHERE t.tenant_id IS NOT NULL)"
 	" SELECT t.tenant_id, e.log_seq FROM t CROSS JOIN LATERAL"
 	" (SELECT log_seq FROM projector.events e"
 	" WHERE e.tenant_id = t.tenant_id ORDER BY log_seq DESC LIMIT 1) e"
-	" WHERE t.tenant_id IS NOT NULL",
+	" WHERE t.tenant_id IS NOT NULL LIMIT $2",
 	.expect = SPI_OK_SELECT,
+	.nargs = 2,
+	.argtypes = {TEXTOID, INT8OID},
+};
+
+static PjStatement select_last_of = {
+	.sql = "SELECT log_seq FROM projector.events WHERE tenant_id = $1"
+	" ORDER BY log_seq DESC LIMIT 1",
+	.expect = SPI_OK_SELECT,
+	.nargs = 1,
+	.argtypes = {TEXTOID},
 };
 
 static PjStatement select_last_log_seq = {
@@ -87,7 +101,7 @@ pj_source_relid(void)
 	return pj_relid(&pj_events_table);
 }
 
-/* The table of events, for whoever must know that it is the one. */
+/* Returns the events table, for callers that check for it. */
 PjTable *
 pj_source_table(void)
 {
@@ -130,8 +144,7 @@ event_from_tuple(HeapTuple tuple, TupleDesc desc, PjEvent *event)
 }
 
 /*
- * A copy, in the current memory context, of the event in a slot.  Returns its
- * size.
+ * Copy the event in a slot to the current memory context.  Returns its size.
  */
 Size
 pj_source_event(TupleTableSlot *slot, PjEvent *event)
@@ -142,7 +155,7 @@ pj_source_event(TupleTableSlot *slot, PjEvent *event)
 	return tuple->t_len;
 }
 
-/* How large an event is, once its values are read from where they are. */
+/* Returns the size of an event, with its values detoasted. */
 static Size
 event_size(const PjEvent *event)
 {
@@ -150,7 +163,9 @@ event_size(const PjEvent *event)
 		toast_raw_datum_size(event->values[PJ_EVENT_METADATA]);
 }
 
-/* Copies of the events the last statement returned, as many as make a batch. */
+/*
+ * Copy the events that the last statement returned, up to the size of a batch.
+ */
 static int
 events_from_result(PjEvent **events)
 {
@@ -168,17 +183,17 @@ events_from_result(PjEvent **events)
 	return nevents;
 }
 
-/* Events being collected. */
+/* A list of events that is being filled. */
 typedef struct EventList
 {
 	PjEvent    *events;
 	int			count;
 	int			room;
-	Datum	   *types;			/* those wanted, or none for all */
+	Datum	   *types;			/* wanted types; none for all */
 	int			ntypes;
-	int64		upto;			/* and those before this position in the log */
-	Size		bytes;			/* of all */
-	Size		max_bytes;		/* stop when there are so many */
+	int64		upto;			/* maximum log position */
+	Size		bytes;			/* total size of the events */
+	Size		max_bytes;		/* stop at this total size */
 } EventList;
 
 static void
@@ -194,7 +209,7 @@ begin_list(EventList *list, int room, Datum event_types)
 						  TYPALIGN_INT, &list->types, NULL, &list->ntypes);
 }
 
-/* Is the row's event wanted? */
+/* Does the row contain a wanted event? */
 static bool
 is_wanted(HeapTuple tuple, TupleDesc desc, const EventList *list)
 {
@@ -213,7 +228,7 @@ is_wanted(HeapTuple tuple, TupleDesc desc, const EventList *list)
 	return false;
 }
 
-/* Add what a scan finds, at most "max" of the wanted events. */
+/* Add the wanted events that a scan finds, at most "max". */
 static void
 collect_events(PjFetch *fetch, EventList *list, int max, int range)
 {
@@ -238,8 +253,8 @@ collect_events(PjFetch *fetch, EventList *list, int max, int range)
 }
 
 /*
- * Load the events of some aggregates, in the order of the ranges and within
- * each in sequence.  event_types is an array, or 0 for all types.
+ * Load the events of some aggregates, in the order of the ranges and by
+ * sequence number within each.  event_types is an array, or 0 for all types.
  */
 int
 pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
@@ -252,8 +267,8 @@ pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
 }
 
 /*
- * The same, but no more events when so many bytes are in them.  *cut says
- * whether that was so.
+ * Like pj_source_load, but stop when the events exceed max_bytes.  *cut says
+ * whether that happened.
  */
 int
 pj_source_load_some(Datum tenant, const PjRange *ranges, int nranges,
@@ -289,7 +304,10 @@ pj_source_load_some(Datum tenant, const PjRange *ranges, int nranges,
 	return list.count;
 }
 
-/* Has a tenant events, or if given an aggregate of it? */
+/*
+ * Does a tenant have events?  If aggregate is given, does that aggregate have
+ * any?
+ */
 bool
 pj_source_has(Datum tenant, Datum aggregate)
 {
@@ -308,7 +326,7 @@ pj_source_has(Datum tenant, Datum aggregate)
 	return found;
 }
 
-/* Add what a scan with these keys finds. */
+/* Add the events that a scan with these keys finds. */
 static void
 collect_by_keys(EventList *list, Snapshot snapshot, ScanKey keys, int nkeys,
 				int max)
@@ -323,8 +341,8 @@ collect_by_keys(EventList *list, Snapshot snapshot, ScanKey keys, int nkeys,
 }
 
 /*
- * The next events of a walk, at most "max" of them.  The rest of the aggregate
- * that it stands in comes first, then the others.
+ * Load the next events of a walk, at most "max".  First come the remaining
+ * ones of the current aggregate, then the following aggregates.
  */
 int
 pj_source_walk(const PjWalk *walk, int max, PjEvent **events)
@@ -355,8 +373,8 @@ pj_source_walk(const PjWalk *walk, int max, PjEvent **events)
 }
 
 /*
- * Load a tenant's events in the order of the log, as many as make a batch.
- * *more says whether there may be more.
+ * Load a tenant's events in log order, up to the size of a batch.  *more says
+ * whether there may be more.
  */
 int
 pj_source_load_log(Datum tenant, int64 after, int64 upto, Datum event_types,
@@ -374,8 +392,8 @@ pj_source_load_log(Datum tenant, int64 after, int64 upto, Datum event_types,
 }
 
 /*
- * About how many events a tenant has between two positions.  The planner knows
- * without counting.
+ * Estimate how many events a tenant has between two positions, using the
+ * planner's statistics.
  */
 int64
 pj_source_estimate(Datum tenant, int64 after, int64 upto, Datum event_types)
@@ -404,7 +422,7 @@ pj_source_estimate(Datum tenant, int64 after, int64 upto, Datum event_types)
 									   params)->planTree->plan_rows);
 }
 
-/* Does the source have every event of an aggregate between two? */
+/* Does the log have every event of an aggregate between these two? */
 bool
 pj_source_complete(Datum tenant, Datum aggregate, int64 after, int64 before)
 {
@@ -416,7 +434,7 @@ pj_source_complete(Datum tenant, Datum aggregate, int64 after, int64 before)
 	return DatumGetInt64(pj_result(0, 1, &isnull)) == before - after - 1;
 }
 
-/* The aggregate's last event of these types, or 0. */
+/* Returns the aggregate's last event of these types, or 0. */
 int64
 pj_source_last_subscribed(Datum tenant, Datum aggregate, Datum event_types)
 {
@@ -429,7 +447,7 @@ pj_source_last_subscribed(Datum tenant, Datum aggregate, Datum event_types)
 	return DatumGetInt64(pj_result(0, 1, &isnull));
 }
 
-/* The last position in the log that has been drawn, by whomever. */
+/* Returns the last log position drawn by any session. */
 int64
 pj_source_last_log_seq(void)
 {
@@ -439,11 +457,35 @@ pj_source_last_log_seq(void)
 	return DatumGetInt64(pj_result(0, 1, &isnull));
 }
 
+/* The position of a tenant's last event, or 0. */
+int64
+pj_source_last_of(Datum tenant)
+{
+	bool		isnull;
+
+	if (pj_execute(&select_last_of, &tenant, NULL) == 0)
+		return 0;
+	return DatumGetInt64(pj_result(0, 1, &isnull));
+}
+
 /* All tenants that have events. */
 void
 pj_source_tenants(PjTenants *all)
 {
-	pj_execute(&select_tenants, NULL, NULL);
+	pj_source_tenants_after(0, PG_INT64_MAX, all);
+}
+
+/*
+ * The next tenants that have events, in bytewise order: at most "limit", after
+ * one of them, or from the first if that is 0.
+ */
+void
+pj_source_tenants_after(Datum after, int64 limit, PjTenants *all)
+{
+	Datum		values[2] = {after ? after : CStringGetTextDatum(""),
+	Int64GetDatum(limit)};
+
+	pj_execute(&select_tenants, values, NULL);
 	all->count = pj_result_texts(&all->tenants);
 	all->last = palloc(sizeof(int64) * Max(all->count, 1));
 	for (int i = 0; i < all->count; i++)

@@ -1,6 +1,6 @@
 /*
  * log_read.h
- *	  Reading the table of events.
+ *	  Read the events table.
  */
 #ifndef PJ_LOG_READ_H
 #define PJ_LOG_READ_H
@@ -11,10 +11,12 @@
 #include "base/fetch.h"
 #include "log/event.h"
 
-/* A batch ends when so many bytes are in its events, or in rows it has made. */
+/*
+ * A batch ends when its events, or the rows it has produced, exceed this size.
+ */
 #define PJ_BATCH_BYTES	(16 * 1024 * 1024)
 
-/* A place in an aggregate. */
+/* The position of an event. */
 typedef struct PjPosition
 {
 	int64		sequence_number;
@@ -31,16 +33,16 @@ typedef struct PjTenants
 	int			count;
 } PjTenants;
 
-/* Reading a tenant's events, aggregate by aggregate. */
+/* A walk over a tenant's events, aggregate by aggregate. */
 typedef struct PjWalk
 {
 	Datum		tenant;
-	Datum		aggregate;		/* behind this event; 0 for the first */
+	Datum		aggregate;		/* the last event read; 0 at the start */
 	int64		sequence;
-	bool		alone;			/* of this aggregate only */
-	int64		upto;			/* positions in the log */
+	bool		alone;			/* only this aggregate */
+	int64		upto;			/* limits on the log position */
 	Datum		event_types;	/* an array, or 0 for all */
-	Snapshot	snapshot;		/* what it sees; NULL: what is there by then */
+	Snapshot	snapshot;		/* NULL: use the latest */
 } PjWalk;
 
 extern Oid	pj_source_relid(void);
@@ -62,8 +64,10 @@ extern bool pj_source_complete(Datum tenant, Datum aggregate,
 extern int64 pj_source_last_subscribed(Datum tenant, Datum aggregate,
 									   Datum event_types);
 extern bool pj_source_has(Datum tenant, Datum aggregate);
+extern int64 pj_source_last_of(Datum tenant);
 extern int64 pj_source_last_log_seq(void);
 extern void pj_source_tenants(PjTenants *all);
+extern void pj_source_tenants_after(Datum after, int64 limit, PjTenants *all);
 
 /* log_position.c */
 extern bool pj_source_position(Datum tenant, Datum aggregate,

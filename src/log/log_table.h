@@ -1,6 +1,6 @@
 /*
  * log_table.h
- *	  The table of events, for the files of this folder alone.
+ *	  The events table, only for the files of this folder.
  */
 #ifndef PJ_LOG_TABLE_H
 #define PJ_LOG_TABLE_H

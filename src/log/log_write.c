@@ -1,11 +1,11 @@
 /*
  * log_write.c
- *	  Writing to the table of events: what it promises, and how that is kept.
+ *	  Write to the events table, and enforce its rules.
  *
  * An aggregate's sequence numbers are 1, 2, 3, ... without gaps, and log_seq
  * rises with them.  Both are checked against each new event's predecessor,
- * wherever the event comes from (capture.c).  Events are not changed or
- * removed, and the payload's hash says so if they are nevertheless.
+ * however the event was inserted (capture.c).  Events are never changed or
+ * deleted; the hash of the payload reveals it if they are nevertheless.
  */
 #include "base/compat.h"
 
@@ -24,13 +24,13 @@
 #include "log/log_write.h"
 #include "sandbox/user_context.h"
 
-/* The longest tenant_id, aggregate_id and event_type. */
+/* The maximum length of tenant_id, aggregate_id and event_type. */
 #define PJ_MAX_ID_BYTES	1000
 
 PG_FUNCTION_INFO_V1(projector_events_before_insert);
 PG_FUNCTION_INFO_V1(projector_events_append_only);
 
-/* An event with a new id can meet another in its aggregate only. */
+/* An event with a new id can only conflict with one of the same aggregate. */
 static PjStatement insert_one = {
 	.sql = "INSERT INTO projector.events (tenant_id, aggregate_id,"
 	" sequence_number, event_type, payload, metadata)"
@@ -108,8 +108,8 @@ nullable_array(Datum *elems, int nelems, Oid type, int16 len, char align)
 }
 
 /*
- * Insert new events behind an aggregate's last one, whose sequence number is
- * "after", and return how many were inserted: fewer than given if another
+ * Insert new events after an aggregate's last one, whose sequence number is
+ * "after".  Returns how many were inserted: fewer than given if another
  * transaction was faster.
  */
 int
@@ -142,8 +142,8 @@ pj_source_insert(const PjNewEvents *events, int64 after)
 /* ---- the table's own rules ---- */
 
 /*
- * Check an id or type.  All of our indexes have room for what is no longer than
- * the limit; what was in the log before it is restored, keeps its length.
+ * Check an id or type.  Values up to the limit fit into all of our indexes.  A
+ * restored value may be longer, because it was in the log before.
  */
 static void
 check_name(Datum value, const char *column, bool restored)
@@ -163,7 +163,7 @@ check_name(Datum value, const char *column, bool restored)
 				errhint("Use a shorter one, such as a hash, and keep the long one in the payload."));
 }
 
-/* User code may not append unless its projection says that it does. */
+/* A projection's code may append only if option "may_append" allows it. */
 static void
 check_may_append(void)
 {
@@ -181,9 +181,9 @@ check_may_append(void)
 }
 
 /*
- * BEFORE INSERT, for each row: refuse what is empty or too long, fill in the
- * payload's hash or check the one given.  NULLs are left to the columns'
- * constraints.
+ * Trigger function: BEFORE INSERT, for each row.  Refuse values that are empty
+ * or too long, and set or check the payload's hash.  NULLs are left to the
+ * columns' constraints.
  */
 Datum
 projector_events_before_insert(PG_FUNCTION_ARGS)
@@ -202,7 +202,7 @@ projector_events_before_insert(PG_FUNCTION_ARGS)
 	restored = !nulls[Anum_payload_hash - 1];
 	pj_intake_row(restored);
 
-	/* before the index of positions is asked, whose error says less */
+	/* check this first, because the unique index's error is less helpful */
 	if (!restored && !nulls[Anum_log_seq - 1] &&
 		DatumGetInt64(columns[Anum_log_seq - 1]) > 0)
 		pj_intake_check(DatumGetInt64(columns[Anum_log_seq - 1]));
@@ -232,7 +232,10 @@ projector_events_before_insert(PG_FUNCTION_ARGS)
 										   columns, nulls));
 }
 
-/* BEFORE UPDATE, DELETE or TRUNCATE, for each statement: refuse. */
+/*
+ * Trigger function: BEFORE UPDATE, DELETE or TRUNCATE, for each statement.
+ * Raises an error.
+ */
 Datum
 projector_events_append_only(PG_FUNCTION_ARGS)
 {

@@ -1,25 +1,25 @@
 /*
  * log_write.h
- *	  Adding to the table of events.
+ *	  Write to the events table.
  */
 #ifndef PJ_LOG_WRITE_H
 #define PJ_LOG_WRITE_H
 
 #include "base/compat.h"
 
-/* New events of one aggregate, the columns as arrays. */
+/* New events of one aggregate, with columns as arrays. */
 typedef struct PjNewEvents
 {
 	Datum		tenant;
 	Datum		aggregate;
 	int			count;
-	Datum	   *event_ids;		/* 0 where the table shall choose one */
+	Datum	   *event_ids;		/* 0 if the table should generate one */
 	Datum	   *event_types;
 	Datum	   *payloads;
 	Datum	   *metadatas;
 } PjNewEvents;
 
-/* What is known of an event_id. */
+/* What the log knows about an event_id. */
 typedef enum PjKnown
 {
 	PJ_ID_UNKNOWN,

@@ -1,23 +1,23 @@
 /*
  * tail.c
- *	  Up to where the log is settled.
+ *	  The settled tail of the log.
  *
- * log_seq is drawn from a sequence when an event is inserted, but becomes
- * visible when its transaction commits: a reader that has seen position 10
- * may still meet position 9.  Transaction ids do not help (they are assigned
- * in yet another order, and mean nothing after a dump).  The lock manager
- * does: a writer holds RowExclusiveLock on the table from before it draws a
- * position until its transaction ends, also if that is a prepared one.
+ * log_seq is drawn from a sequence when an event is inserted, but the event
+ * becomes visible when its transaction commits.  So a reader that has seen
+ * position 10 may still find position 9 later.  Transaction ids do not help:
+ * they are assigned in a different order, and mean nothing after a dump.  The
+ * lock manager does.  A writer holds RowExclusiveLock on the table from before
+ * it draws a position until its transaction ends, even if that is a prepared
+ * one.
  *
- * So: read the sequence's last value H, note who holds such a lock, and when
- * all of those are gone everything up to H is settled, and a snapshot taken
- * after that sees it.  Nobody is blocked, and vacuum and analyze, whose lock
- * is of another kind, do not count.
+ * So we read the sequence's last value H and then list the transactions that
+ * hold such a lock.  When all of those have ended, everything up to H is
+ * settled, and a snapshot taken after that sees it.  Nothing is blocked.
+ * VACUUM and ANALYZE take a different lock and do not count.
  *
- * H and the writers are remembered from one look to the next, so that the
- * tail advances however many writers come and go, without waiting for a
- * moment when there are none.  What one process has found to be settled is so
- * for all (published.c).
+ * H and the list are kept from one call to the next.  So the tail advances
+ * even if there are always some writers.  What one process has
+ * found settled is settled for all (published.c).
  */
 #include "base/compat.h"
 
@@ -39,16 +39,16 @@
 	(LOCKBIT_ON(RowExclusiveLock) | LOCKBIT_ON(ShareRowExclusiveLock) | \
 	 LOCKBIT_ON(ExclusiveLock) | LOCKBIT_ON(AccessExclusiveLock))
 
-/* How often to look whether a transaction is gone. */
+/* How often to check whether a transaction has ended. */
 #define POLL_MS 5
 
-/* What this process knows of the source's tail. */
+/* What this process knows about the tail. */
 static struct
 {
-	Oid			relid;			/* of the source this is about */
+	Oid			relid;			/* OID of the events table */
 	int64		settled;
 	bool		pending;		/* the two below are valid */
-	int64		next;			/* settled once these are gone */
+	int64		next;			/* settled once the writers have ended */
 	PjWriters	writers;
 } known;
 
@@ -72,9 +72,10 @@ is_mine(const LOCKTAG *tag)
 }
 
 /*
- * Note those who hold a lock that keeps others from a ShareLock.  They are the
- * writers, unless somebody has a ShareUpdateExclusiveLock (vacuum), or one that
- * conflicts with that: then nothing is noted, and false is returned.
+ * List the transactions whose locks conflict with ShareLock.  They are the
+ * writers, unless some transaction has a ShareUpdateExclusiveLock (vacuum) or a
+ * lock that conflicts with that.  In this case the list stays empty, and the
+ * result is false.
  */
 static bool
 note_conflicts(PjWriters *writers, Oid relid)
@@ -103,7 +104,7 @@ note_conflicts(PjWriters *writers, Oid relid)
 	return nothers == 0;
 }
 
-/* The same from a list of all locks, which tells them apart. */
+/* The same from a list of all locks, which says which lock each one is. */
 static void
 note_holders(PjWriters *writers, Oid relid)
 {
@@ -121,7 +122,7 @@ note_holders(PjWriters *writers, Oid relid)
 			continue;
 		}
 
-		/* it has ended, all can see that, and is about to release its locks */
+		/* it has ended, visibly to all, and is about to release its locks */
 		if (!LocalTransactionIdIsValid(lock->lxid))
 			continue;
 		if (writers->ids == NULL)
@@ -136,8 +137,8 @@ note_holders(PjWriters *writers, Oid relid)
 }
 
 /*
- * Note the transactions that hold a writer's lock on the source, in memory
- * that lives as long as the process.
+ * List the transactions that hold a writer's lock on the events table, in
+ * memory that lives as long as the process.
  */
 void
 pj_writers_note(PjWriters *writers)
@@ -154,8 +155,8 @@ pj_writers_note(PjWriters *writers)
 }
 
 /*
- * Have those transactions ended?  Waits for it up to the given time.  Never
- * if this transaction is one of them.
+ * Have those transactions ended?  Waits up to the given time.  Always false if
+ * this transaction is one of them.
  */
 bool
 pj_writers_gone(PjWriters *writers, int timeout_ms)
@@ -184,7 +185,7 @@ pj_writers_gone(PjWriters *writers, int timeout_ms)
 	return true;
 }
 
-/* Forget what we knew if the extension has been created again. */
+/* Forget the tail if the extension has been created again. */
 static void
 check_known(void)
 {
@@ -197,22 +198,20 @@ check_known(void)
 	known.pending = false;
 }
 
-/* Look as far ahead as is possible now. */
+/* Start waiting for the last position drawn so far. */
 static void
 look_ahead(void)
 {
-	known.pending = false;		/* an error leaves it so */
+	known.pending = false;		/* stays so after an error */
 	known.next = pj_source_last_log_seq();
 
-	/* before we look who is writing: see intake.c */
+	/* this must come before the list of writers: see intake.c */
 	pj_publish_tail(known.relid, known.next);
 	pj_writers_note(&known.writers);
 	known.pending = true;
 }
 
-/*
- * Is the log settled up to this position?  Waits for it up to the given time.
- */
+/* Is the log settled up to this position?  Waits up to the given time. */
 bool
 pj_tail_reaches(int64 log_seq, int timeout_ms)
 {
@@ -222,7 +221,7 @@ pj_tail_reaches(int64 log_seq, int timeout_ms)
 		if (known.settled >= log_seq)
 			return true;
 
-		/* a transaction must not find itself among those it waits for */
+		/* a transaction must not wait for itself */
 		if (!known.pending || known.writers.mine)
 			look_ahead();
 		if (!pj_writers_gone(&known.writers, timeout_ms))
@@ -234,8 +233,8 @@ pj_tail_reaches(int64 log_seq, int timeout_ms)
 }
 
 /*
- * The position up to which the log is settled.  A snapshot taken from now on
- * sees all that is there.
+ * Returns the position up to which the log is settled.  A snapshot taken from
+ * now on sees all events up to there.
  */
 int64
 pj_tail(int timeout_ms)
@@ -250,8 +249,8 @@ pj_tail(int timeout_ms)
 }
 
 /*
- * Is the log settled up to this position, for all that anybody has found out?
- * Costs next to nothing.
+ * Has some process found the log settled up to this position?  Does not compute
+ * the tail.
  */
 bool
 pj_tail_is_known_to_reach(int64 log_seq)

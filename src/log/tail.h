@@ -1,6 +1,6 @@
 /*
  * tail.h
- *	  Up to where the log is settled.
+ *	  The settled tail of the log.
  */
 #ifndef PJ_TAIL_H
 #define PJ_TAIL_H
@@ -8,10 +8,10 @@
 #include "base/compat.h"
 #include "storage/lock.h"
 
-/* Transactions that were writing to the source at some time. */
+/* Transactions that were writing events at some time. */
 typedef struct PjWriters
 {
-	VirtualTransactionId *ids;	/* those not yet seen gone */
+	VirtualTransactionId *ids;	/* those that may not have ended yet */
 	int			count;
 	bool		mine;			/* this transaction was one of them */
 } PjWriters;

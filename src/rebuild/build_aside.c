@@ -1,23 +1,24 @@
 /*
  * build_aside.c
- *	  Building a fold's read model beside the live one, which readers go on
- *	  to see until the new one takes its place.
+ *	  Build a fold's read model in a separate table, while readers still
+ *	  see the live one.
  *
  * A build is another destination of the same projection (PjDestination).  Its
- * rows are in a table projector.build_N, N being the run's number, which has
- * the very columns of the target, dropped ones included, so that a row of the
- * one is a row of the other.  Its offsets, items and failures are kept under a
- * number of their own, where nobody but the run sees them.  All of that is
- * ordinary data: a run goes on where it was after a crash.
+ * rows are in a table projector.build_N, where N is the id of the run.  The
+ * table has exactly the columns of the target, including dropped ones, so that
+ * both have the same tuple layout.  The build's offsets, items and failures
+ * are kept under an id of their own and are seen only by the run.  All of this
+ * is ordinary data, so a run continues after a crash.
  *
- * In the end the rows that differ are written to the target (build_merge.c), and
- * the bookkeeping takes the live one's place, in one transaction.
+ * At the end the rows that differ are written to the target (build_merge.c),
+ * and the build's bookkeeping replaces the live one, in one transaction.
  *
- * The table belongs to the projection's owner, as every table does that holds
- * values of users' types: ANALYZE, also that of autovacuum, runs code of types
- * as the table's owner.  It is a member of the extension.  That keeps it out of
- * dumps, in which it would be of no use, it goes with the extension, and its
- * owner cannot drop it.  The owner can alter it; then the build starts over.
+ * The table belongs to the projection's owner, as must every table with values
+ * of users' types: ANALYZE, also when run by autovacuum, runs code of those
+ * types as the table's owner.  The table is a member of the extension.  So it
+ * is not dumped, where it would be useless; it is dropped with the extension;
+ * and its owner cannot drop it.  The owner can alter it; then the build starts
+ * again.
  */
 #include "base/compat.h"
 
@@ -53,17 +54,18 @@
 #include "state/failure.h"
 #include "state/outbox.h"
 
-/* So many blocks of dead rows are no trouble. */
+/* A table with at most this many blocks of dead rows is not truncated. */
 #define MAX_DEAD_BLOCKS	64
 
-/* $1 is the projection. */
+/* $1 is the projection, $2 the tenant. */
 #define OF_BUILD(alias) \
 	alias "projection_id = " PJ_BOOKS_OF_BUILD " AND " alias "tenant_id = $2"
 
 /*
- * Items of events that have been applied, or are queued, in the build; and
- * those that had failed before, whose events it has not found.  (Both subqueries
- * are looked up row by row: OFFSET keeps the planner from joining.)
+ * Delete the items of events that the build has applied or queued, and failed
+ * items whose events the build did not find in the log.  (OFFSET 0 keeps the
+ * planner from turning the subqueries into joins, so each is an index lookup
+ * per row.)
  */
 static PjStatement delete_items = {
 	.sql = "DELETE FROM projector.apply_outbox o"
@@ -92,7 +94,7 @@ static PjStatement take_over_items = TAKE_OVER("apply_outbox");
 static PjStatement take_over_failures = TAKE_OVER("projection_failures");
 static PjStatement take_over_digest = TAKE_OVER("projection_digests");
 
-/* Offsets differ seldom; most rows need not be written. */
+/* Offsets seldom differ, so most rows need not be written. */
 static PjStatement delete_offsets = {
 	.sql = "DELETE FROM projector.projection_offsets o"
 	" WHERE o.projection_id = $1 AND o.tenant_id = $2 AND NOT EXISTS"
@@ -172,8 +174,8 @@ has_other_keys(Relation target)
 }
 
 /*
- * Does anything see what happens to single rows?  Triggers for each row do; and
- * foreign keys of other tables that refer to this one, by triggers of their own.
+ * Are changes of single rows visible to others?  Row triggers see them, and so
+ * do foreign keys of other tables that refer to this one, by their triggers.
  */
 static bool
 is_observed(Relation target)
@@ -192,16 +194,18 @@ is_observed(Relation target)
 }
 
 /*
- * Can the read model be built aside?  Not if it is cleared by a function of its
- * own, which may know of more than the target; nor if triggers change rows
- * before they are written, which they do not do in another table.
+ * Can the read model be built in a separate table?  Not if option "clear"
+ * names a function, which may clear more than the target.  Not if triggers
+ * change rows before they are written, because they do not fire for the other
+ * table.
  *
- * With a second unique key two rows may have swapped values, and then the merge
- * must remove rows and write them again.  Whoever observes rows would see that:
- * such a target is rebuilt in place.
+ * With a second unique key, two rows may have swapped values, so the merge may
+ * have to delete rows and insert them again.  If row triggers or foreign keys
+ * would see that, the target is rebuilt in place.
  *
- * Where an event that fails is to be held or skipped, it must be found out which
- * one it is while the target's own constraints are met.
+ * If failing events are to be held or skipped, we must find out which event
+ * fails.  That is only possible where the target's own constraints are
+ * checked.
  */
 bool
 pj_aside_possible(const PjProjection *projection)
@@ -224,7 +228,7 @@ pj_aside_possible(const PjProjection *projection)
 
 /* ---- the table ---- */
 
-/* The name of the table that a run builds in. */
+/* Returns the name of the table that a run builds in. */
 char *
 pj_aside_name(int64 run_id)
 {
@@ -237,7 +241,7 @@ find_table(const char *name)
 	return get_relname_relid(name, get_namespace_oid("projector", false));
 }
 
-/* Its primary key is that of the target. */
+/* Create a primary key like that of the target. */
 static void
 make_index(Relation target, Relation table)
 {
@@ -265,8 +269,9 @@ make_index(Relation target, Relation table)
 }
 
 /*
- * Make the table.  It is marked as the target's new form, as ALTER TABLE marks
- * the one it makes, so that logical replication leaves it alone.
+ * Create the table.  It is marked as a new version of the target, like the
+ * table that a rewriting ALTER TABLE creates, so that logical replication
+ * ignores it.
  */
 static void
 make_table(Relation target, const char *name, Oid owner)
@@ -289,7 +294,7 @@ make_table(Relation target, const char *name, Oid owner)
 									 NULL);
 	CommandCounterIncrement();
 
-	/* who drops a column and then its type is not to be held up by us */
+	/* do not prevent users from dropping a column and then its type */
 	deleteDependencyRecordsForClass(RelationRelationId, relid, TypeRelationId,
 									DEPENDENCY_NORMAL);
 	NewRelationCreateToastTable(relid, (Datum) 0);
@@ -304,7 +309,7 @@ make_table(Relation target, const char *name, Oid owner)
 	CommandCounterIncrement();
 }
 
-/* Have both the same columns in the same places? */
+/* Do both have the same columns at the same numbers? */
 static bool
 have_same_columns(TupleDesc a, TupleDesc b)
 {
@@ -325,7 +330,7 @@ have_same_columns(TupleDesc a, TupleDesc b)
 	return true;
 }
 
-/* Have both the same primary key? */
+/* Do both have the same primary key? */
 static bool
 have_same_key(Relation a, Relation b)
 {
@@ -357,9 +362,9 @@ drop_table(const char *name)
 }
 
 /*
- * Is the table still as it was made?  It belongs to the projection's owner, who
- * may have altered it.  Nothing that the owner has added may run at the end of
- * the transaction, when the owner's code is not contained any more.
+ * Is the table still as we created it?  The projection's owner also owns the
+ * table and may have altered it.  Nothing that the owner has added may run at
+ * the end of the transaction, outside the sandbox.
  */
 static bool
 is_as_made(Relation table, Oid owner)
@@ -382,7 +387,7 @@ pj_aside_is_blank(int32 projection_id)
 	return pj_execute(&select_books, values, NULL) == 0;
 }
 
-/* Remove the bookkeeping of a build. */
+/* Delete the bookkeeping of a build. */
 void
 pj_aside_forget(int32 projection_id, Datum tenant)
 {
@@ -393,9 +398,9 @@ pj_aside_forget(int32 projection_id, Datum tenant)
 }
 
 /*
- * The rows of a table that this transaction has made are dead: once they are
- * many, remove them, so that later ones need not be looked for among them.  Nobody
- * else has seen the table, so that its file can be truncated.
+ * All rows of a table that this transaction has created are dead.  Remove them
+ * if there are many, so that later scans do not have to skip them.  No other
+ * transaction can see the table, so its file can be truncated.
  */
 void
 pj_aside_empty(Oid aside)
@@ -407,7 +412,7 @@ pj_aside_empty(Oid aside)
 	table_close(table, NoLock);
 }
 
-/* Make a table to build in. */
+/* Create a table to build in. */
 void
 pj_aside_make(const PjProjection *projection, const char *name)
 {
@@ -419,8 +424,9 @@ pj_aside_make(const PjProjection *projection, const char *name)
 }
 
 /*
- * The destination of a build.  False if that cannot go on: its table is gone,
- * or the target has changed since it was made.
+ * Find the destination of a build.  Returns false if the build cannot
+ * continue: its table is gone, or the target has changed since the table was
+ * created.
  */
 bool
 pj_aside_find(const PjProjection *projection, const char *name,
@@ -435,7 +441,7 @@ pj_aside_find(const PjProjection *projection, const char *name,
 	if (!OidIsValid(build->table) || !pj_aside_possible(projection))
 		return false;
 
-	/* whoever would alter it now waits until we are done */
+	/* the locks keep others from altering the tables until we are done */
 	target = table_open(pj_target_oid(projection, 0), RowExclusiveLock);
 	table = try_table_open(build->table, RowExclusiveLock);
 	alike = table != NULL &&
@@ -450,7 +456,8 @@ pj_aside_find(const PjProjection *projection, const char *name,
 }
 
 /*
- * The bookkeeping of a build takes the live one's place; its rows have done so.
+ * Replace the live bookkeeping by that of the build.  The rows have been
+ * merged already.
  */
 void
 pj_aside_take_over(const PjProjection *projection, const PjRun *run)
@@ -474,7 +481,7 @@ pj_aside_take_over(const PjProjection *projection, const PjRun *run)
 	pj_aside_drop(run);
 }
 
-/* Remove a build, or whatever there is of it. */
+/* Drop a build, or what is left of it. */
 void
 pj_aside_drop(const PjRun *run)
 {

@@ -1,6 +1,6 @@
 /*
  * build_aside.h
- *	  Building a fold's read model beside the live one.
+ *	  Build a fold's read model in a separate table.
  */
 #ifndef PJ_BUILD_ASIDE_H
 #define PJ_BUILD_ASIDE_H

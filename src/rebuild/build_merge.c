@@ -1,17 +1,17 @@
 /*
  * build_merge.c
- *	  A fold's rows that were built aside take the place of the live ones.
+ *	  Replace a fold's live rows by those of a build.
  *
- * Both tables are read in the order of their primary key, side by side, and
- * what differs is written to the target: as few rows as possible, by INSERT,
- * UPDATE and DELETE as fold_row.c does them.  So the target stays the table it
- * was, readers see all of it change at once, and what refers to rows that stay
- * is not disturbed.
+ * Both tables are read side by side in the order of their primary key, and
+ * differences are written to the target: as few rows as possible, with INSERT,
+ * UPDATE and DELETE as in fold_row.c.  So the target remains the same table,
+ * readers see all changes at once, and foreign keys to unchanged rows are not
+ * affected.
  *
- * Rows are written one after the other, and it may happen that one gets a
- * unique value that another still has.  Then all rows that differ are removed
- * before the new ones are written.  That is not done where triggers or foreign
- * keys of other tables would notice: such a target is not built aside.
+ * Rows are written one by one, so a row may get a unique value that another
+ * row still has.  Then all rows that differ are deleted before the new ones
+ * are inserted.  If triggers or foreign keys of other tables would see that,
+ * the target is not built in a separate table at all.
  */
 #include "base/compat.h"
 
@@ -34,10 +34,10 @@
 #include "registry/target.h"
 #include "state/failure.h"
 
-/* So many rows are written at a time. */
+/* Number of rows written at a time. */
 #define CHUNK_ROWS	1000
 
-/* One of the tables, being read by key. */
+/* One of the two tables, read in key order. */
 typedef struct Side
 {
 	Relation	heap;
@@ -48,12 +48,12 @@ typedef struct Side
 	bool		found;			/* the slot has a row */
 } Side;
 
-/* What to do of a merge. */
+/* What a pass over the tables does. */
 typedef enum MergePart
 {
 	MERGE_ALL,
-	MERGE_REMOVE				/* remove rows that are not to be there, and
-								 * those that are to be others */
+	MERGE_REMOVE				/* delete rows that must go, and those that
+								 * differ */
 } MergePart;
 
 typedef struct Merge
@@ -66,21 +66,24 @@ typedef struct Merge
 	PjFoldTarget target;
 	Side		live;
 	Side		built;
-	FmgrInfo   *compare;		/* two keys */
+	FmgrInfo   *compare;		/* compares two keys */
 	Oid			collation;
 
-	/* rows to be written next, and what they are to be; NULL: no row */
+	/*
+	 * rows to be written next, and their new contents; NULL if the row must
+	 * go
+	 */
 	PjFoldRow	rows[CHUNK_ROWS];
 	HeapTuple	wanted[CHUNK_ROWS];
 	int			nrows;
-	MemoryContext chunk;		/* of these */
+	MemoryContext chunk;		/* for these rows */
 } Merge;
 
 /* ---- reading ---- */
 
 /*
- * Go to the next row of the tenant.  Others that are equal to it, as far as the
- * index can tell, are skipped.
+ * Read the tenant's next row.  The index may return rows of other tenants that
+ * its comparison treats as equal; skip them.
  */
 static void
 advance(Merge *merge, Side *side)
@@ -134,7 +137,10 @@ key_of(const Merge *merge, const Side *side)
 	return slot_getattr(side->slot, merge->target.columns.key, &isnull);
 }
 
-/* Which comes first?  Below 0 the built one, above 0 the live one. */
+/*
+ * Which key comes first?  Less than 0: that of the build; greater: the live
+ * one.
+ */
 static int
 compare_sides(const Merge *merge)
 {
@@ -168,7 +174,7 @@ is_same_row(TupleDesc desc, const Datum *a, const bool *a_nulls,
 
 /* ---- writing ---- */
 
-/* What a row that has been read and locked is to become. */
+/* Set the new contents of a row that has been read and locked. */
 static void
 decide_row(Merge *merge, PjFoldRow *row, HeapTuple wanted)
 {
@@ -193,8 +199,8 @@ decide_row(Merge *merge, PjFoldRow *row, HeapTuple wanted)
 }
 
 /*
- * Write the rows that differ.  They are read again, and locked: somebody may
- * have changed them by hand.
+ * Write the rows that differ.  They are read again and locked, because another
+ * session may have changed them by hand.
  */
 static void
 flush(Merge *merge)
@@ -211,7 +217,10 @@ flush(Merge *merge)
 	MemoryContextReset(merge->chunk);
 }
 
-/* The row at one side differs; "wanted" is the slot it is to be, or NULL. */
+/*
+ * Add a row of one side that differs; "wanted" is a slot with its new
+ * contents, or NULL.
+ */
 static void
 add_row(Merge *merge, const Side *side, TupleTableSlot *wanted)
 {
@@ -245,7 +254,7 @@ slots_differ(const Merge *merge)
 						live->tts_isnull);
 }
 
-/* Go through both sides once. */
+/* Read both sides once. */
 static void
 merge_sides(Merge *merge)
 {
@@ -273,7 +282,9 @@ merge_sides(Merge *merge)
 	end_side(&merge->live);
 }
 
-/* The part that runs as the projection's owner: triggers may be that role's. */
+/*
+ * The part that runs as the projection's owner, because it may fire triggers.
+ */
 static void
 run_merge(void *arg)
 {
@@ -309,7 +320,7 @@ merge_as_owner(void *arg)
 	return true;
 }
 
-/* Has one row met another that will not be there in the end? */
+/* Is this a conflict with a row that will be changed or deleted later? */
 static bool
 is_in_the_way(const ErrorData *error)
 {
@@ -318,8 +329,8 @@ is_in_the_way(const ErrorData *error)
 }
 
 /*
- * Remove all rows that differ, and write the new ones.  Nobody observes that
- * (pj_aside_possible).
+ * Delete all rows that differ, then write the new ones.  pj_aside_possible()
+ * has made sure that no trigger or foreign key sees this.
  */
 static void
 merge_in_parts(Merge *merge)
@@ -330,7 +341,7 @@ merge_in_parts(Merge *merge)
 	merge_as_owner(merge);
 }
 
-/* Make the target's rows of a tenant those that were built. */
+/* Replace a tenant's rows in the target by those of the build. */
 void
 pj_fold_merge(const PjProjection *projection, Oid aside, const char *tenant)
 {

@@ -1,6 +1,6 @@
 /*
  * build_merge.h
- *	  A fold's rows that were built aside take the place of the live ones.
+ *	  Replace a fold's live rows by those of a build.
  */
 #ifndef PJ_BUILD_MERGE_H
 #define PJ_BUILD_MERGE_H

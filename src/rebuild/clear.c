@@ -1,16 +1,16 @@
 /*
  * clear.c
- *	  Emptying read models: all rows of a tenant, or those of an aggregate.
+ *	  Clear read models: all rows of a tenant, or those of an aggregate.
  *
- * Rows are removed by DELETE, never by TRUNCATE, so that readers see the old
- * ones until the transaction commits.  Tables that refer to others go first.  A
- * projection whose rows cannot be told by their tenant has a function of its
- * own, option "clear".  All of it runs as the projection's owner, contained like
- * the rest of its code.
+ * Rows are removed with DELETE, never TRUNCATE, so that readers see the old
+ * ones until the transaction commits.  Referencing tables come before the
+ * tables they reference.  If a projection's rows cannot be found by tenant_id,
+ * it has a function for this in option "clear".  All of this runs as the
+ * projection's owner, in the sandbox.
  *
- * Rows of other tables that refer to a target may go, too, or lose the
- * reference, by a foreign key with an action.  A replay does not bring them
- * back unless they are targets.  So that is refused (reference.c).
+ * A foreign key with an action could also delete or change rows of other
+ * tables.  A replay does not restore those unless their tables are targets.
+ * So such a foreign key is refused (reference.c).
  */
 #include "base/compat.h"
 
@@ -33,20 +33,20 @@
 #include "sandbox/user_context.h"
 #include "state/digest.h"
 
-/* Something to be emptied. */
+/* The state of one clear operation. */
 typedef struct Clearing
 {
 	const PjProjection *projection;
 	Datum		tenant;
 	Datum		aggregate;		/* 0 for all */
-	int64		count;			/* of rows removed */
-	Datum	   *tenants;		/* found in the read model */
+	int64		count;			/* number of deleted rows */
+	Datum	   *tenants;		/* tenants found in the read model */
 	int			ntenants;
-	int			room;			/* for more */
-	MemoryContext context;		/* of these */
+	int			room;			/* allocated size of tenants */
+	MemoryContext context;		/* for the tenants */
 } Clearing;
 
-/* Is it known which rows are those of an aggregate? */
+/* Is it known which rows belong to an aggregate? */
 bool
 pj_clear_by_aggregate(const PjProjection *projection)
 {
@@ -56,7 +56,7 @@ pj_clear_by_aggregate(const PjProjection *projection)
 
 /* ---- order ---- */
 
-/* Does one table refer to another? */
+/* Does one table have a foreign key to another? */
 static bool
 refers_to(Oid relid, Oid other)
 {
@@ -71,7 +71,7 @@ refers_to(Oid relid, Oid other)
 	return found;
 }
 
-/* The targets, those first that refer to others. */
+/* Returns the targets, referencing tables before referenced ones. */
 static List *
 targets_in_order(const PjProjection *projection)
 {
@@ -86,7 +86,7 @@ targets_in_order(const PjProjection *projection)
 		ListCell   *cell,
 				   *other;
 
-		/* one that no other refers to; in a cycle, any */
+		/* find one that no other refers to; in a cycle, take any */
 		foreach(cell, left)
 		{
 			bool		referred = false;
@@ -109,7 +109,7 @@ targets_in_order(const PjProjection *projection)
 
 /* ---- removing rows ---- */
 
-/* The projection has a function for it. */
+/* Call the function of option "clear". */
 static void
 call_function(const Clearing *clearing)
 {
@@ -166,8 +166,8 @@ remove_rows(void *arg)
 }
 
 /*
- * What is left has another digest.  Of a tenant there is nothing left; whoever
- * clears an aggregate computes the digest again afterwards.
+ * Forget the digest of a tenant that was cleared.  For an aggregate, the
+ * caller computes the digest again afterwards.
  */
 static void
 note_digest(const Clearing *clearing)
@@ -181,12 +181,15 @@ note_digest(const Clearing *clearing)
 	pj_leave_internal(&saved);
 }
 
-/* Can the read model be emptied, in whole or for one aggregate? */
+/*
+ * Raise an error if the read model cannot be cleared, as a whole or for one
+ * aggregate.
+ */
 void
 pj_clear_check(const PjProjection *projection, bool aggregate)
 {
 	if (projection->options.clear)
-		return;					/* its function is looked up when it is called */
+		return;					/* its function is checked when it is called */
 	if (pj_target_count(projection) == 0)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -198,13 +201,13 @@ pj_clear_check(const PjProjection *projection, bool aggregate)
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("projection \"%s\" cannot be cleared for one aggregate",
 					   projection->name),
-				errdetail("Which rows are those of an aggregate is known for folds only whose key is the aggregate."),
+				errdetail("Only a fold whose key is the aggregate knows which rows belong to an aggregate."),
 				errhint("Rebuild the tenant, or set option \"clear\" to a function (tenant_id text, aggregate_id text)."));
 }
 
 /*
- * Remove a tenant's rows, or those of one aggregate.  Returns how many; 0 if a
- * function of the projection's own has done it.
+ * Delete a tenant's rows, or those of one aggregate.  Returns their number; 0
+ * if the function of option "clear" did it.
  */
 int64
 pj_clear(const PjProjection *projection, Datum tenant, Datum aggregate)
@@ -240,7 +243,7 @@ find_rows(void *arg)
 	}
 }
 
-/* Has the read model rows of a tenant? */
+/* Does the read model have rows of a tenant? */
 bool
 pj_clear_has_rows(const PjProjection *projection, Datum tenant)
 {
@@ -285,7 +288,7 @@ find_tenants(void *arg)
 	}
 }
 
-/* The tenants that the read model has rows of. */
+/* Returns the tenants that have rows in the read model. */
 int
 pj_clear_tenants(const PjProjection *projection, Datum **tenants)
 {

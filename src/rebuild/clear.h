@@ -1,6 +1,6 @@
 /*
  * clear.h
- *	  Emptying read models.
+ *	  Clear read models.
  */
 #ifndef PJ_CLEAR_H
 #define PJ_CLEAR_H

@@ -1,11 +1,12 @@
 /*
  * digest_check.c
- *	  Digests for those who ask: of one read model, of all of a tenant's, and
- *	  whether those that are kept are right.
+ *	  SQL functions for digests: of one read model, of all read models of a
+ *	  tenant, and a check of the stored ones.
  *
- * A digest that is kept changes in the transaction that changes the rows: its
- * row, or a note that an append leaves.  So in one snapshot, whichever it is,
- * digest and notes add up to what the rows say, and no lock is needed to see that.
+ * A stored digest changes in the same transaction as the rows: either its own
+ * row, or a row in projection_deltas added by an append.  So in any snapshot
+ * the digest plus these rows equals the digest of the read model, and the
+ * check needs no lock.
  */
 #include "base/compat.h"
 
@@ -33,7 +34,7 @@ PG_FUNCTION_INFO_V1(projector_digest);
 PG_FUNCTION_INFO_V1(projector_digest_all);
 PG_FUNCTION_INFO_V1(projector_check_digests);
 
-/* What is kept of a projection, and the layouts of the rows it is of. */
+/* The stored digests of a projection, including deltas, and their layouts. */
 static const char select_kept[] =
 "SELECT tenant_id, projector.digest_add(coalesce(d.digest, repeat('0', 32)),"
 " coalesce(x.digest, repeat('0', 32))), d.layout, x.least, x.greatest"
@@ -44,7 +45,10 @@ static const char select_kept[] =
 " WHERE projection_id = $1 AND digest IS NOT NULL GROUP BY tenant_id) x"
 " USING (tenant_id) WHERE $2 IS NULL OR tenant_id = $2 ORDER BY tenant_id";
 
-/* The digest of a tenant's rows; that of handlers and statements is kept. */
+/*
+ * Returns the digest of a tenant's rows.  For handlers and statements it is
+ * also stored.
+ */
 static char *
 find_digest(PjProjection *projection, Datum tenant)
 {
@@ -105,17 +109,17 @@ projector_digest_all(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(pj_digest_text(&digest)));
 }
 
-/* ---- checking what is kept ---- */
+/* ---- checking stored digests ---- */
 
-/* One digest that is kept. */
+/* One stored digest. */
 typedef struct Kept
 {
 	Datum		tenant;
 	char	   *digest;
-	int64		layouts[3];		/* 0 where there is none */
+	int64		layouts[3];		/* 0 if there is none */
 } Kept;
 
-/* Find what a snapshot sees of the digests of a projection. */
+/* Find a projection's stored digests, as a snapshot sees them. */
 static int
 find_kept(const PjProjection *projection, Datum tenant, Snapshot snapshot,
 		  Kept **kept)
@@ -156,8 +160,8 @@ find_kept(const PjProjection *projection, Datum tenant, Snapshot snapshot,
 }
 
 /*
- * Compare one digest with the rows.  If the table has been altered since, it is
- * not known whether it was right: it is found from the rows soon.
+ * Compare one digest with the rows.  If the table has been altered since, the
+ * result is null: the digest will be recomputed from the rows soon.
  */
 static void
 check_kept(const PjProjection *projection, const Kept *kept,
@@ -200,7 +204,7 @@ check_projection(const PjProjection *projection, Datum tenant,
 	MemoryContextDelete(context);
 }
 
-/* Compares the digests that are kept with the rows. */
+/* Compares the stored digests with the rows. */
 Datum
 projector_check_digests(PG_FUNCTION_ARGS)
 {

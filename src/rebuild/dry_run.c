@@ -1,18 +1,19 @@
 /*
  * dry_run.c
- *	  Replaying a log on trial, to see what read model it makes, and how that
- *	  differs from the one there is.
+ *	  Replay a log on trial, and compare the result with the live read
+ *	  model.
  *
- * All of it happens in a subtransaction that is rolled back.  A fold is built
- * aside, and its target not touched at all.  The others are cleared and applied
- * in place: nobody sees that, but whoever wants to change these rows has to
- * wait.  Either way offsets and items are those of a build, and the live ones
- * stay as they are.  The caller has the pair to itself meanwhile.
+ * Everything happens in a subtransaction that is rolled back.  A fold is built
+ * in a separate table, and its target is not touched.  Other kinds are cleared
+ * and replayed in place: no other session sees that, but a session that wants
+ * to change these rows has to wait.  Either way, the offsets and items are
+ * those of a build, and the live ones stay unchanged.  The caller holds the
+ * locks that keep others from applying the pair's events.
  *
- * Rows are read as the projection's owner (model_rows.c), and of each the key and the
- * hash are kept.  Those are compared; only rows that differ are read once more,
- * to be shown.  So verdict and digests agree, and a wide row costs no more than
- * a narrow one.
+ * Rows are read as the projection's owner (model_rows.c).  Of each row the key
+ * and the hash are kept and compared.  Only rows that differ are read again,
+ * to be shown.  So the result agrees with the digests, and a wide row costs no
+ * more than a narrow one.
  */
 #include "base/compat.h"
 
@@ -38,8 +39,8 @@
 #include "registry/target.h"
 
 /*
- * Rows that are not the same on both sides.  Those without a key of their own
- * are told apart by numbering them.
+ * Rows that are not the same on both sides.  Rows without a key are
+ * distinguished by numbers.
  */
 #define NUMBERED(side) \
 	"(SELECT key, high, low, row_number() OVER (PARTITION BY key) AS n" \
@@ -54,9 +55,9 @@ static const char compare_sql[] =
 " ORDER BY 1, 2 LIMIT $1";
 
 /*
- * One target's rows, live or rebuilt: the key and the hash of each, and a sum of
- * hashes of both.  If that is the same on both sides so are the rows, as surely
- * as two rows of the same hash are.
+ * One target's rows, live or rebuilt: the key and the hash of each row, and a sum
+ * over hashes of both.  If two sums are equal, the rows are taken to be equal, as
+ * two rows with equal hashes are.
  */
 typedef struct Side
 {
@@ -65,16 +66,17 @@ typedef struct Side
 	PjDigest	sum;
 } Side;
 
-/* What is done for one tenant. */
+/* The state for one tenant. */
 typedef struct Trying
 {
 	PjTrial    *trial;
-	Side	   *live;			/* of each target */
+	Side	   *live;			/* one per target */
 	Side	   *rebuilt;
 	int			ntargets;
-	int		   *nshown;			/* up to each target, so many differences */
-	int			room;			/* for differences */
-	MemoryContext context;		/* of what comes of it */
+	int		   *nshown;			/* per target, the number of differences up to
+								 * and including it */
+	int			room;			/* allocated size of differences */
+	MemoryContext context;		/* for the results */
 } Trying;
 
 /* ---- rows ---- */
@@ -117,7 +119,7 @@ keep_row(void *arg, const PjRow *row)
 	pj_digest_add(reading->digest, &row->hash);
 }
 
-/* Read the rows of all targets, or of a table instead. */
+/* Read the rows of all targets, or those of "table" instead. */
 static void
 read_sides(Trying *trying, Oid table, Side *sides, PjDigest *digest)
 {
@@ -154,7 +156,7 @@ register_side(Side *side, char *name)
 		elog(ERROR, "could not register the %s rows", name);
 }
 
-/* Note row i of the comparison's result. */
+/* Store row i of the comparison's result. */
 static void
 note_difference(Trying *trying, int i)
 {
@@ -184,7 +186,7 @@ is_same_sum(const PjDigest *a, const PjDigest *b)
 	return a->high == b->high && a->low == b->low && a->rows == b->rows;
 }
 
-/* Compare both sides of a target.  There are no types of users in that. */
+/* Compare both sides of a target.  This involves no users' types. */
 static void
 compare_sides(Trying *trying, int target)
 {
@@ -217,7 +219,8 @@ compare_sides(Trying *trying, int target)
 typedef struct Showing
 {
 	Trying	   *trying;
-	PjDifference *first;		/* those of the target, by their keys */
+	PjDifference *first;		/* the differences of the target, sorted by
+								 * key */
 	int			count;
 	bool		live;
 } Showing;
@@ -243,7 +246,7 @@ receive_shown(void *arg, const PjRow *row)
 	int			low = 0,
 				high = showing->count;
 
-	/* the first one of that key */
+	/* find the first one with that key */
 	while (low < high)
 	{
 		int			middle = low + (high - low) / 2;
@@ -260,7 +263,7 @@ receive_shown(void *arg, const PjRow *row)
 	MemoryContextSwitchTo(caller);
 }
 
-/* Read once more those rows that differ: there are few of them. */
+/* Read the rows that differ again, to show them.  There are few. */
 static void
 show_differences(Trying *trying, bool live)
 {
@@ -289,7 +292,7 @@ show_differences(Trying *trying, bool live)
 
 /* ---- replaying ---- */
 
-/* Have nothing where it is replayed to. */
+/* Clear the place that events are replayed to. */
 static void
 empty_place(const PjTrial *trial)
 {
@@ -334,7 +337,7 @@ replay(PjTrial *trial)
 	MemoryContextDelete(batch);
 }
 
-/* A row being looked for, by tenant and key. */
+/* The state of a search for a row by tenant and key. */
 typedef struct RowSearch
 {
 	Datum		found;			/* jsonb, or 0 */
@@ -351,7 +354,7 @@ find_row(void *arg, const PjRow *row)
 	MemoryContextSwitchTo(caller);
 }
 
-/* The row of a key, as the replay has made it so far; jsonb, or 0. */
+/* Returns the row with a key, as replayed so far; jsonb, or 0. */
 Datum
 pj_trial_row(const PjTrial *trial, Datum key)
 {
@@ -388,7 +391,8 @@ try_replay(void *arg)
 }
 
 /*
- * Look at a pair that is to be tried.  An error if it cannot be done.
+ * Read the state of a pair for a trial.  Raises an error if the trial is not
+ * possible.
  */
 void
 pj_trial_enter(PjTrial *trial, PjProjection *projection, Datum tenant)
@@ -403,7 +407,7 @@ pj_trial_enter(PjTrial *trial, PjProjection *projection, Datum tenant)
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("projection \"%s\" has an active run for tenant \"%s\"",
 					   projection->name, TextDatumGetCString(tenant)),
-				errdetail("Run %lld is at work on it.",
+				errdetail("Run %lld is active.",
 						  (long long) pair->run_id),
 				errhint("Wait for its end."));
 	if (pair->state == PJ_REPLAYING)
@@ -446,7 +450,8 @@ end_trying(Trying *trying)
 
 /*
  * Replay, compare, and roll back.  The caller has called pj_trial_enter() and
- * is in our own context.  What comes of it is in the current memory context.
+ * pj_enter_internal().  The results are allocated in the current memory
+ * context.
  */
 void
 pj_trial_run(const PjDestination *place, PjTrial *trial)
@@ -496,8 +501,8 @@ make_place(void *arg)
 }
 
 /*
- * Make a place in which a projection's events can be tried, for one tenant after
- * the other, run body, and remove it again.  The caller is in our own context.
+ * Create a place to replay events to, for one tenant after the other, run
+ * body, and remove the place.  The caller has called pj_enter_internal().
  */
 void
 pj_trials(PjProjection *projection,

@@ -1,6 +1,6 @@
 /*
  * dry_run.h
- *	  Replaying a log on trial, to see what read model it makes.
+ *	  Replay a log on trial.
  */
 #ifndef PJ_DRY_RUN_H
 #define PJ_DRY_RUN_H
@@ -11,37 +11,37 @@
 #include "state/cursor.h"
 #include "state/digest.h"
 
-/* A row that is not the same in both. */
+/* A row that differs between the live and the rebuilt read model. */
 typedef struct PjDifference
 {
-	const char *key;			/* what it is known by */
-	const char *shown;			/* to people, if that is something else */
-	int64		number;			/* of rows with that key */
+	const char *key;			/* identifies the row */
+	const char *shown;			/* the key to display, if different */
+	int64		number;			/* among rows with the same key */
 	bool		in_live;
 	bool		in_rebuilt;
-	Datum		live;			/* jsonb, or 0 if there is none */
+	Datum		live;			/* jsonb, or 0 if there is no row */
 	Datum		rebuilt;
 } PjDifference;
 
 typedef struct PjTrial
 {
 	/* what to replay */
-	PjPair		pair;			/* its projection need not be the registered
-								 * one */
+	PjPair		pair;			/* its projection may be a modified copy of
+								 * the registered one */
 	Datum		aggregate;		/* 0 for all */
-	bool		bounded;		/* what has been applied, and no more */
-	int			max;			/* so many differences are wanted */
+	bool		bounded;		/* replay only events that have been applied */
+	int			max;			/* maximum number of differences to return */
 
-	/* called after each batch, if not NULL; a batch is one event then */
+	/* called after each batch, if not NULL; then a batch is one event */
 	void		(*watch) (struct PjTrial *trial, const PjReplay *replay);
-	void	   *watcher;		/* whatever that needs */
+	void	   *watcher;		/* for the callback */
 
-	/* what came of it */
-	const PjDestination *place; /* where it was replayed to */
+	/* results */
+	const PjDestination *place; /* where events were replayed to */
 	PjDigest	live_digest;
 	PjDigest	rebuilt_digest;
 	int64		ndifferences;
-	PjDifference *differences;	/* the first ones */
+	PjDifference *differences;	/* the first "max" ones */
 	int			nshown;
 } PjTrial;
 

@@ -1,12 +1,12 @@
 /*
  * explain.c
- *	  Which events have made a row what it is.
+ *	  Show which events have produced a row.
  *
- * A fold's row is folded once more, in memory, from those of its events that
- * have been applied; nothing is written, and nobody has to wait.  If triggers
- * change rows as they are written, the events are replayed on trial (dry_run.c).
- * What a handler or statement has done to which row is not known: of those the
- * aggregate's events are listed.
+ * A fold's row is folded again in memory from those of its events that have
+ * been applied.  Nothing is written, and no other session has to wait.  If
+ * triggers change rows as they are written, the events are replayed on trial
+ * instead (dry_run.c).  For a handler or statement we do not know which events
+ * have changed a row, so the aggregate's events are listed.
  */
 #include "base/compat.h"
 
@@ -96,7 +96,7 @@ add_traced(void *arg, const PjEvent *event, Datum state)
 	add_values(arg, values, nulls, state);
 }
 
-/* Fold those of some events that have been applied. */
+/* Fold those of the events that have been applied. */
 static void
 trace_events(const PjPair *pair, PjFoldTrace *trace, PjEvent *events, int n)
 {
@@ -185,7 +185,7 @@ is_same_json(Datum a, Datum b)
 								  &DatumGetJsonbP(b)->root) == 0;
 }
 
-/* An event has been replayed: was it one of the row's? */
+/* An event has been replayed: did it change the row? */
 static void
 watch_event(PjTrial *trial, const PjReplay *replay)
 {
@@ -195,7 +195,7 @@ watch_event(PjTrial *trial, const PjReplay *replay)
 	Int64GetDatum(replay->last_log_seq)};
 	MemoryContext caller;
 
-	/* its stamp changes with every event; a row that is gone has none */
+	/* every event changes the row's stamp; a deleted row has none */
 	if (is_same_json(now, explanation->before))
 		return;
 	pj_execute(&select_event, values, NULL);
@@ -225,7 +225,7 @@ explain_on_trial(Explanation *explanation)
 	pj_trials(explanation->projection, run_trial, &trial);
 }
 
-/* ---- others ---- */
+/* ---- handlers and statements ---- */
 
 static void
 list_events(const Explanation *explanation)
@@ -240,7 +240,9 @@ list_events(const Explanation *explanation)
 		add_event(explanation, i, 0);
 }
 
-/* A fold's rows can be looked at without keeping anybody from them. */
+/*
+ * Find the projection.  A fold's rows can be traced without locking the pair.
+ */
 static PjProjection *
 find_projection(const char *name, Datum tenant)
 {
@@ -255,7 +257,7 @@ find_projection(const char *name, Datum tenant)
 	return projection;
 }
 
-/* Lists the events that have made a row what it is. */
+/* Lists the events that have produced a row. */
 Datum
 projector_explain(PG_FUNCTION_ARGS)
 {

@@ -1,11 +1,11 @@
 /*
  * rebuild.c
- *	  Building read models again from the log, in the caller's transaction:
- *	  projector_rebuild() and what belongs to it.
+ *	  Rebuild read models from the log, in the caller's transaction:
+ *	  projector_rebuild() and related functions.
  *
- * The steps, and why they come in this order, are in rebuild_steps.c.  Appends
- * go on meanwhile; those of inline projections are queued.  Readers see the old
- * rows until the transaction commits.
+ * rebuild_steps.c describes the steps and why they come in this order.
+ * Appends continue in the meantime; those of inline projections are queued.
+ * Readers see the old rows until the transaction commits.
  */
 #include "base/compat.h"
 
@@ -41,9 +41,9 @@
 PG_FUNCTION_INFO_V1(projector_rebuild);
 PG_FUNCTION_INFO_V1(projector_catch_up);
 
-/* ---- telling people ---- */
+/* ---- progress ---- */
 
-/* Somebody at a terminal wants to see that it moves. */
+/* Report progress now and then, for a user at a terminal. */
 static void
 report_progress(const PjReplay *replay, TimestampTz *reported_at)
 {
@@ -62,7 +62,9 @@ report_progress(const PjReplay *replay, TimestampTz *reported_at)
 
 /* ---- rebuild ---- */
 
-/* Read all there is now and apply it, in memory of one batch. */
+/*
+ * Read and apply all current events, with the memory of one batch at a time.
+ */
 static void
 replay_all(PjReplay *replay)
 {
@@ -87,7 +89,7 @@ replay_all(PjReplay *replay)
 	MemoryContextDelete(batch);
 }
 
-/* Look at a pair that is to be rebuilt, if that can be done. */
+/* Read the state of a pair.  Raises an error if it cannot be rebuilt now. */
 static void
 look_at_pair(PjPair *pair, PjProjection *projection, Datum tenant)
 {
@@ -96,7 +98,7 @@ look_at_pair(PjPair *pair, PjProjection *projection, Datum tenant)
 	pj_refuse_shadow(pair);
 }
 
-/* Rebuild one tenant.  The caller is in our own context. */
+/* Rebuild one tenant.  The caller has called pj_enter_internal(). */
 static int64
 rebuild_tenant(PjProjection *projection, Datum tenant)
 {
@@ -107,14 +109,14 @@ rebuild_tenant(PjProjection *projection, Datum tenant)
 
 	Assert(pj_pair_is_ours(projection->id, tenant));
 	look_at_pair(&pair, projection, tenant);
-	pj_tenant_require(&pair);	/* with rows alone: they are about to go */
+	pj_tenant_require(&pair);	/* before its rows are deleted */
 
-	/* in log order a settled tail is worth a little waiting */
+	/* in log order it is worth waiting a little for the tail to settle */
 	pj_rebuild_note(&rebuild, pj_tail(projection->log_ordered ?
 									  pj_tail_wait : 0), PG_INT64_MAX);
 	(void) pj_rebuild_forget(&rebuild);
 
-	/* all is replayed, whatever state the pair was in */
+	/* replay everything, whatever state the pair was in */
 	pj_replay_init(&replay, &pair, rebuild.upto);
 	replay_all(&replay);
 	pj_replay_end(&pair, rebuild.settled, &replay.counts, definition);
@@ -122,8 +124,8 @@ rebuild_tenant(PjProjection *projection, Datum tenant)
 }
 
 /*
- * Rebuild one aggregate: its rows, its items, its offset.  The caller is in our
- * own context.
+ * Rebuild one aggregate: its rows, its items, its offset.  The caller has
+ * called pj_enter_internal().
  */
 int64
 pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
@@ -139,12 +141,12 @@ pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
 				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				errmsg("projection \"%s\" cannot be rebuilt for one aggregate",
 					   projection->name),
-				errdetail("It is applied in the order of the log, in which other aggregates' events come between."),
+				errdetail("It is applied in log order, and events of other aggregates come in between."),
 				errhint("Rebuild the tenant."));
 	look_at_pair(&pair, projection, tenant);
 	pj_tenant_require(&pair);
 
-	/* the cursor stays where it is: no tail is needed */
+	/* the cursor does not move, so no tail is needed */
 	pj_rebuild_note(&rebuild, 0, PG_INT64_MAX);
 	if (pj_rebuild_forget(&rebuild) == 0)
 		pj_tenant_refuse(&pair, aggregate);
@@ -154,13 +156,16 @@ pj_rebuild_aggregate(PjProjection *projection, Datum tenant,
 	replay.walk.alone = true;
 	replay_all(&replay);
 
-	/* its rows may have been changed by hand: that is why it is rebuilt */
+	/* recompute it: the rows may have been changed by hand before */
 	if (pj_digest_is_kept(projection))
 		pj_model_refresh(&pair, pair.last_log_seq);
 	return replay.counts.applied;
 }
 
-/* All tenants: those in the log, and those in the read model alone. */
+/*
+ * Rebuild all tenants: those in the log, and those found only in the read
+ * model.
+ */
 static int64
 rebuild_tenants(PjProjection *projection)
 {
@@ -216,7 +221,7 @@ rebuild_projection(const char *name, Datum tenant, Datum aggregate)
 	return applied;
 }
 
-/* All projections: first those that others depend on. */
+/* Rebuild all projections, each after those it depends on. */
 static int64
 rebuild_all(Datum tenant)
 {
@@ -258,7 +263,7 @@ projector_rebuild(PG_FUNCTION_ARGS)
 
 /* ---- catch up ---- */
 
-/* What waits and what the log has, up to a position. */
+/* Apply queued items and events from the log, up to a position. */
 static int64
 catch_up_tenant(PjProjection *projection, Datum tenant, int64 upto)
 {
@@ -282,14 +287,14 @@ catch_up_tenant(PjProjection *projection, Datum tenant, int64 upto)
 		MemoryContextSwitchTo(caller);
 		MemoryContextReset(batch);
 	} while (progress == PJ_MORE);
-	pj_refuse_problem(projection);	/* it may have stopped there */
+	pj_refuse_problem(projection);	/* raise an error if this has stopped it */
 	applied = step.counts.applied;
 	pj_step_save(&step);
 	MemoryContextDelete(batch);
 	return applied;
 }
 
-/* Applies what waits and what the log has, up to a position. */
+/* Applies queued items and events from the log, up to a position. */
 Datum
 projector_catch_up(PG_FUNCTION_ARGS)
 {

@@ -1,6 +1,6 @@
 /*
  * rebuild.h
- *	  Building read models again from the log.
+ *	  Rebuild read models from the log.
  */
 #ifndef PJ_REBUILD_H
 #define PJ_REBUILD_H

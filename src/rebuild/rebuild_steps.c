@@ -1,25 +1,26 @@
 /*
  * rebuild_steps.c
- *	  The order in which a read model is rebuilt, whoever does it: a caller in
- *	  one transaction (rebuild.c), or workers in many (run.c).
+ *	  The steps of a rebuild.  They are the same for a caller in one
+ *	  transaction (rebuild.c) and for workers in many (run.c).
  *
- * A rebuild has its pair, or all pairs of its projection, to itself.  The order
- * matters:
+ * A rebuild holds the locks that keep others from applying events of its pair,
+ * or of all pairs of its projection.  The order of the steps matters:
  *
- *	1. Note up to where the log is settled: pj_rebuild_note().
- *	2. Remove the pair's queued items, and close its failures.
- *	3. Clear the read model, and forget the offsets.  2 and 3 are
- *	   pj_rebuild_forget().
- *	4. With a snapshot taken after that, read the events and apply them:
- *	   pj_replay_batch(), until there are no more.
- *	5. Move the cursor to what was noted: pj_replay_end().
+ * 1. Remember up to where the log is settled: pj_rebuild_note().
+ * 2. Delete the pair's queued items, and close its failures.
+ * 3. Clear the read model, and delete the offsets.  Steps 2 and 3 are
+ *    pj_rebuild_forget().
+ * 4. With a snapshot taken after that, read the events and apply them:
+ *    pj_replay_batch(), until there are no more.
+ * 5. Move the cursor to the position of step 1: pj_replay_end().
  *
- * An event that is committed after 2 keeps its item.  If it is read in 4
- * nevertheless, its offset says so when the item is met.  The other way round,
- * an event could be read by nobody and its item removed.
+ * An event that commits after step 2 keeps its item.  If it is also read in
+ * step 4, its offset shows that it has been applied when the item is
+ * processed.  In the opposite order, an event could be missed in step 4 and
+ * its item deleted in step 2.
  *
- * What is built aside takes 2 and 3 last, once it is complete
- * (pj_aside_take_over()): its own items and offsets say what has been read.
+ * A build in a separate table does steps 2 and 3 last, when it is complete
+ * (pj_aside_take_over()).  Its own items and offsets show what has been read.
  */
 #include "base/compat.h"
 
@@ -32,14 +33,15 @@
 #include "state/outbox.h"
 
 /*
- * Emptying a read model, and putting what was built in its place, may take as
- * long as so many calls of the projection's code.
+ * Clearing a read model, or merging a build into it, may take as long as this
+ * many calls of the projection's code.
  */
 #define LONG_CALL_FACTOR	20
 
 /*
- * What runs users' code for all rows of a tenant at once begins.  It may take
- * longer than a call for one event, but not for ever.
+ * Start the timeout for something that runs users' code for all rows of a
+ * tenant at once.  It may take longer than a call for one event, but not
+ * forever.
  */
 void
 pj_long_call_begin(const PjProjection *projection)
@@ -49,9 +51,10 @@ pj_long_call_begin(const PjProjection *projection)
 }
 
 /*
- * It has ended: an error if it took too long.  The deadline may have been
- * disarmed already, when the users' code returned, so that pj_deadline_end()
- * would not notice.  Code that catches its cancellation returns, too.
+ * Stop the timeout, and raise an error if it was exceeded.  pj_deadline_end()
+ * cannot be used: the deadline may have been disarmed when the users' code
+ * returned, and then it would not notice.  Code that catches its cancellation
+ * returns, too.
  */
 void
 pj_long_call_end(void)
@@ -64,9 +67,9 @@ pj_long_call_end(void)
 }
 
 /*
- * Step 1.  "tail" is up to where the log is settled now.  In log order nothing
- * behind it can be read.  Otherwise everything is read up to "last", settled or
- * not: an event that is not seen then keeps its item.
+ * Step 1.  "tail" is the settled tail of the log.  In log order no event after
+ * it can be read.  Otherwise all events up to "last" are read, settled or not:
+ * an event that is not visible yet keeps its item.
  */
 void
 pj_rebuild_note(PjRebuild *rebuild, int64 tail, int64 last)
@@ -79,8 +82,8 @@ pj_rebuild_note(PjRebuild *rebuild, int64 tail, int64 last)
 }
 
 /*
- * Steps 2 and 3.  Returns how many rows were removed; 0 if a function of the
- * projection's own has done it.
+ * Steps 2 and 3.  Returns how many rows were deleted; 0 if the function of
+ * option "clear" did it.
  */
 int64
 pj_rebuild_forget(const PjRebuild *rebuild)

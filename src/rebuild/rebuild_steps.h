@@ -1,6 +1,6 @@
 /*
  * rebuild_steps.h
- *	  The order in which a read model is rebuilt.
+ *	  The steps of a rebuild.
  */
 #ifndef PJ_REBUILD_STEPS_H
 #define PJ_REBUILD_STEPS_H
@@ -18,8 +18,8 @@ typedef struct PjRebuild
 
 	/* set by pj_rebuild_note() */
 	bool		noted;
-	int64		settled;		/* up to where the log was settled */
-	int64		upto;			/* items and failures up to here are removed,
+	int64		settled;		/* the settled tail at that time */
+	int64		upto;			/* items and failures up to here are deleted,
 								 * events up to here are read */
 } PjRebuild;
 

@@ -1,15 +1,15 @@
 /*
  * replay.c
- *	  Reading a tenant's log once more, from its start, and applying it.
+ *	  Read a tenant's log again from its start, and apply it.
  *
- * The order is that of the aggregates, each in sequence, so that a row is
- * written once or twice, and not once per event; unless the projection asks for
- * the order of the log.  A replay may be interrupted after any batch and taken
- * up again from what it says of where it is.
+ * Events are read aggregate by aggregate, each in sequence, so that a row is
+ * written once or twice and not once per event.  If the projection has log
+ * order, they are read in that order.  A replay can be interrupted after any
+ * batch and continued from the position in PjReplay.
  *
- * Unless the caller has a snapshot for it, events are read with a new one for
- * each batch.  One that is committed in the meantime may be read or not; either
- * way it comes by itself too, and the offset says whether it has been applied.
+ * Unless the caller has set a snapshot, each batch is read with a new one.  An
+ * event that commits in the meantime may or may not be read.  Either way it
+ * also has an outbox item, and the offset shows whether it has been applied.
  */
 #include "base/compat.h"
 
@@ -22,7 +22,7 @@
 #include "state/offset.h"
 #include "state/outbox.h"
 
-/* Shadow is for trying; nothing is to be applied. */
+/* Raise an error in mode shadow, in which nothing may be applied. */
 void
 pj_refuse_shadow(const PjPair *pair)
 {
@@ -36,8 +36,8 @@ pj_refuse_shadow(const PjPair *pair)
 }
 
 /*
- * Get ready to read a pair's log up to a position.  Where it begins, and of
- * which aggregate it is to be, the caller may change.
+ * Prepare to read a pair's log up to a position.  The caller may change the
+ * start and choose one aggregate.
  */
 void
 pj_replay_init(PjReplay *replay, PjPair *pair, int64 upto)
@@ -59,9 +59,9 @@ pj_replay_init(PjReplay *replay, PjPair *pair, int64 upto)
 }
 
 /*
- * All of it happens in one transaction, or in a subtransaction, and somebody
- * calls pj_replay_flush() in the end: have rows that are written in many batches
- * written once.  Where an error is caught, they cannot be.
+ * Keep in memory the rows that many batches would write.  The caller replays in
+ * one transaction or subtransaction, and calls pj_replay_flush() at the end.
+ * Does nothing if errors of single events are caught.
  */
 void
 pj_replay_in_memory(PjReplay *replay)
@@ -74,7 +74,7 @@ pj_replay_in_memory(PjReplay *replay)
 	MemoryContextSwitchTo(caller);
 }
 
-/* Write what is in memory. */
+/* Write the rows that are kept in memory. */
 void
 pj_replay_flush(PjReplay *replay)
 {
@@ -82,7 +82,7 @@ pj_replay_flush(PjReplay *replay)
 		pj_replay_cache_flush(replay->cache);
 }
 
-/* The next events; in log order they are as they are in the log. */
+/* Returns the next events; for log order, they are in that order. */
 int
 pj_replay_read(const PjReplay *replay, PjEvent **events)
 {
@@ -135,9 +135,9 @@ apply_events(PjReplay *replay, PjEvent *events, int n)
 }
 
 /*
- * Leave out the events that the offsets of a pair's live read model have not
- * reached, whatever its destination.  Returns how many are left; they are
- * sorted by aggregate.
+ * Remove the events that the live read model's offsets have not reached,
+ * whatever the pair's destination.  Returns how many are left, sorted by
+ * aggregate.
  */
 int
 pj_replay_cut(const PjPair *pair, PjEvent *events, int n)
@@ -159,7 +159,7 @@ pj_replay_cut(const PjPair *pair, PjEvent *events, int n)
 	return kept;
 }
 
-/* Note where it is, in memory that outlives the batch. */
+/* Save the current position, in memory that outlives the batch. */
 void
 pj_replay_move_on(PjReplay *replay, const PjEvent *last)
 {
@@ -177,8 +177,8 @@ pj_replay_move_on(PjReplay *replay, const PjEvent *last)
 }
 
 /*
- * Read the next events and apply them.  Returns how many were read; none if
- * there are no more.  The current memory context may be reset afterwards.
+ * Read the next events and apply them.  Returns how many were read; 0 if there
+ * are no more.  The current memory context may be reset afterwards.
  */
 int
 pj_replay_batch(PjReplay *replay)
@@ -197,15 +197,15 @@ pj_replay_batch(PjReplay *replay)
 }
 
 /*
- * All has been replayed that was settled when it began, which was up to "tail":
- * move the cursor there, and count what was done.  "definition" is the hash of
- * what the read model has been rebuilt with.
+ * Everything that was settled at the start, up to "tail", has been replayed:
+ * move the cursor there and update the counters.  "definition" is the hash of
+ * the definition that the read model was rebuilt with.
  */
 void
 pj_replay_end(PjPair *pair, int64 tail, const PjCounts *counts,
 			  const bytea *definition)
 {
-	/* one that had stopped goes on, unless that event is still to come */
+	/* resume a stopped pair, unless its dead event was not replayed */
 	if (pair->state == PJ_STOPPED)
 		pair->state = PJ_REPLAYING;
 	pair->last_log_seq = Max(pair->last_log_seq, tail);

@@ -1,6 +1,6 @@
 /*
  * replay.h
- *	  Reading a tenant's log once more, and applying it.
+ *	  Read a tenant's log again, and apply it.
  */
 #ifndef PJ_REPLAY_H
 #define PJ_REPLAY_H
@@ -15,15 +15,15 @@ typedef struct PjReplay
 	/* set by pj_replay_init() */
 	PjPair	   *pair;
 	PjOnError	on_error;
-	PjWalk		walk;			/* where it is, and where it ends */
-	int			max;			/* events of a batch */
+	PjWalk		walk;			/* the current and the last position */
+	int			max;			/* maximum number of events per batch */
 	int64		last_log_seq;	/* of the last event read */
-	MemoryContext context;		/* of what is kept between batches */
-	bool		bounded;		/* go no further than the offsets of the live
-								 * read model */
+	MemoryContext context;		/* for what is kept between batches */
+	bool		bounded;		/* replay no further than the offsets of the
+								 * live read model */
 	struct PjReplayCache *cache;	/* NULL unless pj_replay_in_memory() */
 
-	PjCounts	counts;			/* what became of it */
+	PjCounts	counts;			/* of the results */
 } PjReplay;
 
 extern void pj_replay_init(PjReplay *replay, PjPair *pair, int64 upto);

@@ -1,11 +1,11 @@
 /*
  * reset.c
- *	  projector_reset(): checkpoints back to 0, without touching the read
- *	  model.
+ *	  projector_reset(): set checkpoints back to 0, without changing the
+ *	  read model.
  *
- * Afterwards the log is read again, and events meet a read model that has
- * them already.  That is harmless only if the projection's code leaves alone
- * what it has done before, which its author asserts with option "idempotent".
+ * Afterwards the log is read again, and events are applied to a read model
+ * that already contains them.  That is harmless only if the projection's code
+ * is idempotent, which its author declares with option "idempotent".
  */
 #include "base/compat.h"
 
@@ -55,7 +55,7 @@ static PjStatement reset_cursor = {
 static void
 check_repeatable(const PjProjection *projection, bool force)
 {
-	/* a fold's rows know what they have seen */
+	/* a fold's rows are stamped with the events they have seen */
 	if (projection->options.idempotent || force ||
 		pj_is_fold(projection->kind))
 		return;
@@ -64,10 +64,10 @@ check_repeatable(const PjProjection *projection, bool force)
 			errmsg("projection \"%s\" cannot be reset safely",
 				   projection->name),
 			errdetail("Its events would be applied a second time to a read model that has them already."),
-			errhint("Use projector_rebuild, or set option \"idempotent\" if its code can stand events it has seen. With force => true it is done all the same."));
+			errhint("Use projector_rebuild, or set option \"idempotent\" if its code is idempotent, or use force => true."));
 }
 
-/* What cannot be done to this projection, or this pair of it. */
+/* Raise an error if this projection, or this pair, cannot be reset. */
 static void
 check_resettable(PjProjection *projection, Datum tenant, Datum aggregate)
 {
@@ -87,13 +87,13 @@ check_resettable(PjProjection *projection, Datum tenant, Datum aggregate)
 				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				errmsg("projection \"%s\" cannot be reset for one aggregate",
 					   projection->name),
-				errdetail("It is applied in the order of the log, in which other aggregates' events come between."),
+				errdetail("It is applied in log order, and events of other aggregates come in between."),
 				errhint("Reset the tenant."));
 }
 
 /*
- * All of a tenant, or of all tenants: the log is read again from the start
- * up to a new handover.
+ * Reset a tenant, or all tenants: the log is read again from the start up to a
+ * new handover.
  */
 static int64
 reset_pair(const PjProjection *projection, Datum tenant)
@@ -108,7 +108,8 @@ reset_pair(const PjProjection *projection, Datum tenant)
 }
 
 /*
- * One aggregate: its last event is queued, and brings all before it along.
+ * Reset one aggregate: queue its last event, which makes all earlier ones be
+ * applied first.
  */
 static int64
 reset_aggregate(const PjProjection *projection, Datum tenant, Datum aggregate)
@@ -132,7 +133,7 @@ reset_aggregate(const PjProjection *projection, Datum tenant, Datum aggregate)
 	return count;
 }
 
-/* Sets checkpoints back to 0; returns how many offsets that were. */
+/* Sets checkpoints back to 0.  Returns the number of offsets. */
 Datum
 projector_reset(PG_FUNCTION_ARGS)
 {

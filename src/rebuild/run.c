@@ -1,30 +1,31 @@
 /*
  * run.c
- *	  Rebuilds and catch-ups in the background: what workers do of them, batch
- *	  by batch, each in a transaction of its own.
+ *	  Rebuilds and catch-ups in the background: workers process them batch
+ *	  by batch, each batch in a transaction of its own.
  *
- * While a run is at work its pair is not applied otherwise: its number is in
- * the pair's cursor, which everyone looks at under the pair's locks.  Appends
- * go on, and are queued if need be.  A run that is still queued is in nobody's
- * way.  Whatever becomes of a run, the transaction that ends it takes the
- * number out again.
+ * While a run is active, nothing else applies events of its pair: the run's id
+ * is in the pair's cursor, which is always read under the pair's locks.
+ * Appends continue and are queued if necessary.  A run that is still queued
+ * has no effect on the pair.  The transaction that ends a run, for whatever
+ * reason, removes the id again.
  *
- * A run has no process.  What there is of it is in its row, its pair's cursor
- * and the offsets; any worker that gets the pair's locks does its next batch.
- * So a run that was interrupted, however it was, goes on by itself.  Its steps:
+ * A run has no process of its own.  Its state is in its row, its pair's cursor
+ * and the offsets; any worker that gets the pair's locks processes its next
+ * batch.  So an interrupted run always continues.  Its steps are:
  *
- *	1. It begins: the number goes into the cursor.  From then on nobody starts
- *	   to apply the pair's events.
- *	2. A rebuild is prepared, once those who had started have ended: steps 1 to
- *	   3 of rebuild_steps.c.  A fold is not cleared: it is built aside
- *	   (build_aside.c).
- *	3. Events are read and applied, one batch after the other.
- *	4. It ends.  What was built aside takes the live one's place.
+ * 1. It begins: its id is stored in the cursor.  From then on no other
+ *    transaction starts to apply the pair's events.
+ * 2. A rebuild is prepared, once transactions that had already started have
+ *    ended: steps 1 to 3 of rebuild_steps.c.  A fold is not cleared, but built
+ *    in a separate table (build_aside.c).
+ * 3. Events are read and applied, one batch after the other.
+ * 4. It ends.  A separate table is merged into the live one.
  *
- * A rebuild in place that fails or is cancelled has forgotten what was applied.
- * Therefore its cursor stands at 0 all the time, with the state "replaying" and
- * a handover of its own: whoever applies the pair afterwards reads on from
- * there, and the offsets say what is done.  A build aside is just dropped.
+ * A rebuild in place that fails or is cancelled has already cleared what was
+ * applied.  Therefore its cursor stays at 0 all the time, in state "replaying"
+ * and with a handover of its own.  The next driver of the pair reads the log
+ * from there, and the offsets show what has been applied.  A build in a
+ * separate table is just dropped.
  */
 #include "base/compat.h"
 
@@ -70,7 +71,7 @@ static PjStatement select_overridden = {
 	.expect = SPI_OK_SELECT,
 };
 
-/* A run being worked on. */
+/* A run that is being processed. */
 typedef struct Job
 {
 	PjRun	   *run;
@@ -81,7 +82,7 @@ typedef struct Job
 
 /* ---- the steps of a run ---- */
 
-/* It begins: from now on nobody else applies the pair's events. */
+/* Begin: from now on nothing else applies the pair's events. */
 static void
 begin_run(Job *job)
 {
@@ -100,8 +101,9 @@ begin_run(Job *job)
 }
 
 /*
- * Have the pair to ourselves.  Who had started to apply events before the run
- * did may still have the lock; nobody else takes it any more for long.
+ * Lock the pair exclusively.  A transaction that started to apply events
+ * before the run began may still hold the lock.  After that, others hold it
+ * only briefly.
  */
 static bool
 lock_out_appends(Job *job)
@@ -114,8 +116,8 @@ lock_out_appends(Job *job)
 }
 
 /*
- * The settled tail, for a run that needs it up to a position.  While writers
- * keep it back the run waits a little, between transactions.
+ * Get the settled tail, which must reach "wanted".  If writers hold it back,
+ * the run waits a little, between transactions.
  */
 static bool
 find_tail(Job *job, int64 wanted, int64 *tail)
@@ -128,10 +130,10 @@ find_tail(Job *job, int64 wanted, int64 *tail)
 }
 
 /*
- * Make a place to build in.  In log order what is not settled cannot be read.
- * Otherwise all is read that is there, up to the last position drawn so far:
- * some of it may have been applied before it was settled.  What is committed
- * later is queued.
+ * Prepare the place to build in.  In log order, events that are not settled
+ * cannot be read.  Otherwise all visible events are read, up to the last
+ * position drawn so far: some may have been applied before they were settled.
+ * Events that commit later are queued.
  */
 static void
 prepare_rebuild(Job *job)
@@ -145,7 +147,7 @@ prepare_rebuild(Job *job)
 		!lock_out_appends(job))
 		return;
 	pj_clear_check(job->projection, false);
-	pj_aside_drop(run);			/* what is left of an earlier try */
+	pj_aside_drop(run);			/* left over from an earlier attempt */
 	pj_rebuild_note(&rebuild, tail, pj_source_last_log_seq());
 	run->settled = rebuild.settled;
 	run->until = rebuild.upto;
@@ -164,20 +166,20 @@ prepare_rebuild(Job *job)
 	pj_run_save(run);
 }
 
-/* It has come to its end. */
+/* End a run. */
 static void
 end_run(Job *job, const char *state, const ErrorData *error)
 {
 	pj_cursor_set_run(&job->pair, 0);
 	pj_run_end(job->run, state, error);
 
-	/* what has come meanwhile is still to be read */
+	/* events appended in the meantime must still be read */
 	if (pj_pair_reads_log(&job->pair))
 		pj_active_add(job->run->tenant, pj_source_last_log_seq());
 	job->result = PJ_RUN_MOVED;
 }
 
-/* All events have been read. */
+/* Finish a rebuild: all events have been read. */
 static void
 finish_rebuild(Job *job, const PjDestination *build)
 {
@@ -201,7 +203,7 @@ finish_rebuild(Job *job, const PjDestination *build)
 	end_run(job, "completed", NULL);
 }
 
-/* The next events of a rebuild. */
+/* Apply the next events of a rebuild. */
 static void
 replay_events(Job *job)
 {
@@ -217,7 +219,7 @@ replay_events(Job *job)
 		{
 			run->prepared = false;
 			pj_run_save(run);
-			return;				/* from the start */
+			return;				/* start again */
 		}
 		pair.destination = &build;
 	}
@@ -241,7 +243,7 @@ replay_events(Job *job)
 	pj_run_save(run);
 }
 
-/* The next batch of a catch-up: what a worker does, up to a limit. */
+/* Apply the next batch of a catch-up, as a worker would, up to a limit. */
 static void
 catch_up(Job *job)
 {
@@ -291,8 +293,9 @@ do_batch(void *arg)
 }
 
 /*
- * Somebody may have locked rows of the read model, and sit there.  A handler's
- * code has its deadline; for the rest of a batch this is it.
+ * Process a batch with a lock_timeout.  Another session may have locked rows
+ * of the read model and stay idle.  A handler's code has a deadline; this
+ * limits the rest of the batch.
  */
 static bool
 do_batch_without_hanging(void *arg)
@@ -311,9 +314,9 @@ do_batch_without_hanging(void *arg)
 }
 
 /*
- * Take the locks of a run's pair, and look at both.  Returns false if somebody
- * else is at work on it, or it has ended, or waits for another.  As for the
- * order of the locks see pj_step_enter().
+ * Take the locks of a run's pair, and read the run and the pair.  Returns
+ * false if a lock is taken, the run has ended, or it must wait for another
+ * run.  See pj_step_enter() for the order of the locks.
  */
 static bool
 enter_run(Job *job)
@@ -336,13 +339,13 @@ enter_run(Job *job)
 }
 
 /*
- * A batch has failed.  What may go away by itself is tried again; otherwise the
- * run has failed.
+ * A batch has failed.  After a transient error it is retried; otherwise the
+ * run fails.
  */
 static void
 note_error(Job *job, ErrorData *error)
 {
-	/* the row is as it was before the batch */
+	/* read the row again: the batch was rolled back */
 	if (!pj_run_look(job->run->id, job->run))
 		elog(ERROR, "run %lld is gone", (long long) job->run->id);
 	ereport(WARNING,
@@ -365,8 +368,8 @@ note_error(Job *job, ErrorData *error)
 }
 
 /*
- * Do the next batch of a run.  An error ends the run, if it is not one that
- * says that somebody wants the whole transaction to end.
+ * Process the next batch of a run.  An error ends the run, unless the whole
+ * transaction is meant to end.
  */
 PjRunResult
 pj_run_batch(PjRun *run)
@@ -382,21 +385,22 @@ pj_run_batch(PjRun *run)
 	pj_deadline_begin(0);
 	pj_forget_cancel();
 	error = pj_subtransaction(do_batch_without_hanging, &job, &kept);
-	pj_deadline_disarm();		/* an error may have come before the call */
+	pj_deadline_disarm();		/* stop a timeout that an error has left
+								 * running */
 	pj_failure_name_timeout(error);
 	if (error && !pj_failure_swallowed(error))
 		ReThrowError(error);
 	if (error && pj_projection_problem(job.projection) != NULL)
-		return PJ_RUN_WAITS;	/* it can no longer run at all */
+		return PJ_RUN_WAITS;	/* the projection can no longer run at all */
 	if (error)
 		note_error(&job, error);
 	return job.result;
 }
 
 /*
- * Count the attempt at a run's next batch, which may end the worker or the
- * server.  Returns false if there is none: somebody else is at work on it, or it
- * has failed because there were too many.
+ * Count an attempt of a run's next batch, which may crash the worker or the
+ * server.  Returns false if there is no next batch: a lock is taken, or the
+ * run has failed because of too many attempts.
  */
 bool
 pj_run_announce(PjRun *run)
@@ -418,7 +422,7 @@ pj_run_announce(PjRun *run)
 
 /* ---- ending runs from outside ---- */
 
-/* End a run that has not come to its end. */
+/* End a run early. */
 void
 pj_run_abandon(const PjRun *run, const char *why)
 {
@@ -438,7 +442,7 @@ pj_run_abandon(const PjRun *run, const char *why)
 	pj_run_end(run, "cancelled", &error);
 }
 
-/* A projection is dropped: nothing of its runs is to be left. */
+/* A projection is being dropped: remove all traces of its runs. */
 void
 pj_runs_forget(const PjProjection *projection)
 {
@@ -451,8 +455,9 @@ pj_runs_forget(const PjProjection *projection)
 }
 
 /*
- * Runs have ended: where no tenant is run in a way of its own any more, appends
- * need not look.  If somebody is at work on the projection it can wait.
+ * Runs have ended.  If no tenant has a mode, pause or run of its own any more,
+ * clear "overrides", so that appends need not check.  A projection that is
+ * locked is left for later.
  */
 void
 pj_runs_settle(void)

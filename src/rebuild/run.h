@@ -10,13 +10,13 @@
 #include "feed/pair_step.h"
 #include "state/run_row.h"
 
-/* What became of a run's batch. */
+/* The result of a run's batch. */
 typedef enum PjRunResult
 {
-	PJ_RUN_PASSED,				/* nothing: somebody else is at it */
-	PJ_RUN_WAITS,				/* nothing: somebody blocks it */
-	PJ_RUN_ERRED,				/* nothing: it is to be tried again later */
-	PJ_RUN_MOVED				/* something; it may have come to its end */
+	PJ_RUN_PASSED,				/* nothing done: a lock is taken */
+	PJ_RUN_WAITS,				/* nothing done: it is blocked */
+	PJ_RUN_ERRED,				/* nothing done: retry later */
+	PJ_RUN_MOVED				/* something was done; it may have ended */
 } PjRunResult;
 
 extern PjRunResult pj_run_batch(PjRun *run);

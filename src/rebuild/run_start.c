@@ -1,6 +1,6 @@
 /*
  * run_start.c
- *	  Queueing and cancelling runs: projector_start_run() and
+ *	  Queue and cancel runs: projector_start_run() and
  *	  projector_cancel_run().
  */
 #include "base/compat.h"
@@ -88,18 +88,18 @@ queue_runs(const Order *order, const char *name)
 		for (int i = 0; i < all.count; i++)
 			queue_run(order, projection, all.tenants[i]);
 
-		/* those that are in the read model alone */
+		/* tenants found only in the read model */
 		for (int i = 0; i < nothers; i++)
 			if (!pj_text_among(others[i], all.tenants, all.count))
 				queue_run(order, projection, others[i]);
 	}
 
-	/* appends must look who has a run */
+	/* appends must check which tenants have a run */
 	pj_registry_note_overrides(projection, false);
 	pj_leave_internal(&saved);
 }
 
-/* All projections the caller may look after, in the order of "depends_on". */
+/* All projections that the caller owns, in the order of "depends_on". */
 static void
 queue_all(const Order *order)
 {
@@ -111,7 +111,7 @@ queue_all(const Order *order)
 			queue_runs(order, projections[i]->name);
 }
 
-/* Queues runs for workers, and returns their numbers. */
+/* Queues runs for workers, and returns their ids. */
 Datum
 projector_start_run(PG_FUNCTION_ARGS)
 {
@@ -157,8 +157,8 @@ projector_start_run(PG_FUNCTION_ARGS)
 /* ---- cancelling ---- */
 
 /*
- * The projection of a run, locked, for those who may look after it.  An error
- * if there is no such run; NULL if it has ended.
+ * Lock the projection of a run and return it, if the caller may manage it.
+ * Raises an error if there is no such run; returns NULL if it has ended.
  */
 static PjProjection *
 lock_run(int64 id, PjRun *run)
@@ -182,7 +182,7 @@ lock_run(int64 id, PjRun *run)
 	return active ? projection : NULL;
 }
 
-/* Cancels a run; false if it has ended. */
+/* Cancels a run.  Returns false if it has ended. */
 Datum
 projector_cancel_run(PG_FUNCTION_ARGS)
 {
@@ -200,7 +200,7 @@ projector_cancel_run(PG_FUNCTION_ARGS)
 	if (projection == NULL)
 		PG_RETURN_BOOL(false);
 
-	/* its batch, if a worker is at one, is waited for */
+	/* waits for the current batch, if a worker is processing one */
 	pj_pair_lock(projection->id, run.tenant, ShareLock);
 	pj_wake_at_commit();
 	pj_hint_at_commit(run.tenant);

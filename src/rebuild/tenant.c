@@ -1,7 +1,7 @@
 /*
  * tenant.c
- *	  Whether there is such a tenant: a name that is misspelt must not pass for
- *	  one of which there is nothing to do.
+ *	  Check that a tenant exists: for a misspelt name, functions must not
+ *	  report that there is nothing to do.
  *
  * A tenant exists for a projection if it has events, a cursor, or rows in the
  * read model.
@@ -15,9 +15,9 @@
 #include "rebuild/tenant.h"
 
 /*
- * Raise an error if there are no events of a tenant's aggregate.  The tenant
- * exists, and the caller knows of no rows of the aggregate: those that a
- * function clears are not counted.
+ * Raise an error if an aggregate of an existing tenant has no events.  The
+ * caller has found no rows of the aggregate; rows that a function clears are
+ * not counted.
  */
 void
 pj_tenant_refuse(const PjPair *pair, Datum aggregate)

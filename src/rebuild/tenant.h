@@ -1,6 +1,6 @@
 /*
  * tenant.h
- *	  Whether there is such a tenant.
+ *	  Check that a tenant exists.
  */
 #ifndef PJ_TENANT_H
 #define PJ_TENANT_H

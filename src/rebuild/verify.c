@@ -1,7 +1,7 @@
 /*
  * verify.c
- *	  Proving that a read model is what the log implies, and finding out what
- *	  would be otherwise: verify and preview.
+ *	  Check that a read model is what the log implies (verify), and show
+ *	  what another definition would change (preview).
  *
  * Both replay on trial (dry_run.c) and change nothing.
  */
@@ -33,7 +33,7 @@
 PG_FUNCTION_INFO_V1(projector_verify);
 PG_FUNCTION_INFO_V1(projector_preview);
 
-/* So many differing rows are shown by verify. */
+/* Number of differing rows that verify shows. */
 #define SAMPLE_ROWS	10
 
 /* ---- verify ---- */
@@ -63,7 +63,7 @@ shown_key(const PjDifference *difference)
 	return difference->shown ? difference->shown : difference->key;
 }
 
-/* The differences, as an array of objects. */
+/* Returns the differences as an array of objects. */
 static Datum
 sample_of(const PjTrial *trial)
 {
@@ -112,7 +112,9 @@ verify_tenant(const PjDestination *place, const Verification *verification,
 						 verification->result->setDesc, values, nulls);
 }
 
-/* Some tenants, except those that are among others; each in its own memory. */
+/*
+ * Verify these tenants, without those in "except"; each with separate memory.
+ */
 static void
 verify_each(const PjDestination *place, const Verification *verification,
 			const Datum *tenants, int n, const PjTenants *except)
@@ -135,7 +137,8 @@ verify_each(const PjDestination *place, const Verification *verification,
 }
 
 /*
- * Every tenant of the log, and those that are in the read model alone; or one.
+ * Verify one tenant; or all tenants in the log, and those found only in the
+ * read model.
  */
 static void
 verify_tenants(const PjDestination *place, void *arg)
@@ -160,7 +163,7 @@ verify_tenants(const PjDestination *place, void *arg)
 	verify_each(place, verification, others, n, &all);
 }
 
-/* Compares a read model with what a rebuild would make of it. */
+/* Compares a read model with the result of a rebuild. */
 Datum
 projector_verify(PG_FUNCTION_ARGS)
 {
@@ -184,7 +187,7 @@ projector_verify(PG_FUNCTION_ARGS)
 
 /* ---- preview ---- */
 
-/* Of one aggregate only the row of a fold whose key it is can be told. */
+/* One aggregate can be previewed only if its rows are known. */
 static void
 check_one_aggregate(const PjProjection *projection)
 {
@@ -194,7 +197,7 @@ check_one_aggregate(const PjProjection *projection)
 			errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			errmsg("projection \"%s\" cannot be previewed for one aggregate",
 				   projection->name),
-			errdetail("Which rows are those of an aggregate is known for folds only whose key is the aggregate."),
+			errdetail("Only a fold whose key is the aggregate knows which rows belong to an aggregate."),
 			errhint("Leave out aggregate_id."));
 }
 
@@ -204,7 +207,7 @@ run_trial(const PjDestination *place, void *arg)
 	pj_trial_run(place, arg);
 }
 
-/* Lists the rows that another definition would make different. */
+/* Lists the rows that another definition would change. */
 Datum
 projector_preview(PG_FUNCTION_ARGS)
 {

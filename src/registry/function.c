@@ -1,11 +1,11 @@
 /*
  * function.c
- *	  The functions that users write for projections: found by name and
- *	  signature, and checked.
+ *	  User-written functions of projections: look them up by name and
+ *	  signature, and check them.
  *
- * The registry keeps names, not oids, which would not survive a dump.
- * Sessions keep what they have found until some function, role or table
- * changes.
+ * The registry stores names, not OIDs, because OIDs do not survive a dump.
+ * Each session caches the OIDs it has looked up until a function, role or
+ * table changes.
  */
 #include "base/compat.h"
 
@@ -29,8 +29,9 @@ lookup(const PjSignature *signature, const char *name)
 }
 
 /*
- * The function of a name that is qualified, as all in the registry are; invalid
- * if there is none.  Nobody's rights on the schema are asked for.
+ * Look up a function by qualified name; all names in the registry are
+ * qualified.  Returns InvalidOid if there is none.  No privileges on the
+ * schema are checked.
  */
 static Oid
 lookup_registered(const PjSignature *signature, const char *name)
@@ -52,7 +53,10 @@ lookup_registered(const PjSignature *signature, const char *name)
 						   ObjectIdGetDatum(namespace));
 }
 
-/* A function of that name exists, but takes or returns something else. */
+/*
+ * Raise an error: a function of that name exists, but its arguments or result
+ * type are wrong.
+ */
 static void
 refuse_signature(const PjSignature *signature, const char *name,
 				 const char *detail)
@@ -82,7 +86,7 @@ refuse_missing(const PjSignature *signature, const char *name)
 					signature->what));
 }
 
-/* Why a function cannot be what it is needed for, or NULL. */
+/* Returns why a function cannot be used for its purpose, or NULL if it can. */
 static char *
 misfit(const PjSignature *signature, Oid oid)
 {
@@ -103,14 +107,17 @@ misfit(const PjSignature *signature, Oid oid)
 	return why;
 }
 
-/* Is there one of that name, and with these arguments? */
+/* Does a function with this name and these arguments exist? */
 bool
 pj_function_exists(const PjSignature *signature, const char *name)
 {
 	return OidIsValid(lookup(signature, name));
 }
 
-/* Find a function by name, and check that its owner may call it. */
+/*
+ * Look up a function by name, and check that the projection's owner may call
+ * it.
+ */
 Oid
 pj_function_find(const PjSignature *signature, const char *name, Oid owner)
 {
@@ -133,8 +140,8 @@ pj_function_find(const PjSignature *signature, const char *name, Oid owner)
 }
 
 /*
- * Why a projection's function cannot be called, or NULL.  The name is the
- * registry's.
+ * Returns why a projection's function cannot be called, or NULL if it can.
+ * The name comes from the registry.
  */
 const char *
 pj_function_problem(const PjSignature *signature, const char *name, Oid owner)
@@ -155,7 +162,7 @@ pj_function_problem(const PjSignature *signature, const char *name, Oid owner)
 	return NULL;
 }
 
-/* Its name, qualified and quoted. */
+/* Returns a function's name, qualified and quoted. */
 char *
 pj_function_name(Oid oid)
 {
@@ -163,7 +170,10 @@ pj_function_name(Oid oid)
 									  get_func_name(oid));
 }
 
-/* Its body, or NULL if it is gone.  The name is the registry's. */
+/*
+ * Returns a function's body, or NULL if the function no longer exists.  The
+ * name comes from the registry.
+ */
 char *
 pj_function_source(const PjSignature *signature, const char *name)
 {
@@ -177,7 +187,7 @@ pj_function_source(const PjSignature *signature, const char *name)
 	if (!HeapTupleIsValid(tuple))
 		return NULL;
 
-	/* LANGUAGE sql with a body in SQL syntax keeps it in another column */
+	/* the body of an SQL-standard function is in prosqlbody */
 	prosrc = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosqlbody, &isnull);
 	if (isnull)
 		prosrc = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &isnull);
@@ -207,8 +217,9 @@ pj_clear_signature(bool aggregate)
 }
 
 /*
- * The function of option "clear", qualified and quoted; there must be one for
- * tenants, or for aggregates, or both, that the owner may call.
+ * Returns the function of option "clear", qualified and quoted.  A version for
+ * tenants, one for aggregates, or both must exist, and the owner must be
+ * allowed to call them.
  */
 char *
 pj_clear_function(const char *name, Oid owner)

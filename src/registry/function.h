@@ -1,20 +1,20 @@
 /*
  * function.h
- *	  The functions that users write for projections.
+ *	  User-written functions of projections.
  */
 #ifndef PJ_FUNCTION_H
 #define PJ_FUNCTION_H
 
 #include "base/compat.h"
 
-/* What a function must look like. */
+/* The signature a function must have. */
 typedef struct PjSignature
 {
 	const char *what;			/* "handler", "fold" or "clear" */
 	int			nargs;
 	Oid			argtypes[2];
 	Oid			rettype;
-	const char *arguments;		/* the same for people, as in SQL */
+	const char *arguments;		/* the argument types, as in SQL, for messages */
 	const char *takes;			/* ... and in words */
 	const char *result;
 } PjSignature;

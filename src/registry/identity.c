@@ -1,19 +1,21 @@
 /*
  * identity.c
- *	  Who owns a projection, and which tables it writes: known by oid where the
- *	  projection lives, by name in a dump.
+ *	  The owner and the target tables of a projection.  They are identified
+ *	  by OID in the database where the projection lives, and by name in a
+ *	  dump.
  *
- * Oids follow a rename, and a new role that takes an old name is another one.
- * But they mean nothing elsewhere, so that names are kept too.  A rename of a
- * role fires no trigger, so names are refreshed whenever a registry row is
- * written and by workers from time to time.
+ * An OID survives a rename, and a new role that reuses an old name gets a new
+ * OID.  But OIDs mean nothing in another database, so names are stored too.
+ * Renaming a role fires no trigger.  So names are refreshed whenever a
+ * registry row is written, and periodically by the workers.
  *
- * A row whose oids were noted in another table than this one has been restored.
- * At home its names count until the next refresh notes what they mean; anywhere
- * else until projector_adopt().
+ * If a row's resolved_in is not the OID of this table, the row was restored
+ * from a dump.  In its home database the names are used until the next refresh
+ * stores the OIDs.  In any other database they are used until
+ * projector_adopt() is run.
  *
- * Whoever writes here has the projection's lock exclusively, as for all changes
- * of a registry row: write_identity() asserts it.
+ * Writing here requires an exclusive lock on the projection, like every change
+ * to a registry row.  write_identity() asserts it.
  */
 #include "base/compat.h"
 
@@ -39,7 +41,7 @@ static PjStatement note_identity = {
 	.argtypes = {INT4OID, TEXTOID, TEXTARRAYOID, OIDOID, OIDARRAYOID, OIDOID},
 };
 
-/* What is, or would be, noted of a projection. */
+/* The identity of a projection, as stored or about to be stored. */
 typedef struct Identity
 {
 	char	   *owner;
@@ -47,10 +49,13 @@ typedef struct Identity
 	int			ntargets;
 	Datum	   *targets;
 	Oid		   *target_oids;
-	bool		changed;		/* it differs from what the registry has */
+	bool		changed;		/* differs from what the registry has */
 } Identity;
 
-/* Names that oids have now; of what is gone, the last that was known. */
+/*
+ * Get the current names of the owner and the targets.  An object that no
+ * longer exists keeps its last known name.
+ */
 static void
 look_at(const PjProjection *projection, Identity *now)
 {
@@ -94,15 +99,15 @@ write_identity(const PjProjection *projection, const Identity *identity)
 }
 
 /*
- * Note the names that owner and targets of a projection have now, if they are
- * others.  Returns whether they were.
+ * Store the current names of a projection's owner and targets, if they have
+ * changed.  Returns true if they have.
  */
 bool
 pj_identity_note(const PjProjection *projection)
 {
 	Identity	now;
 
-	/* what was put into the place of a name is not to be written */
+	/* never store the placeholder for an unreadable name */
 	if (projection->dormant || projection->misnamed)
 		return false;
 	look_at(projection, &now);
@@ -111,7 +116,10 @@ pj_identity_note(const PjProjection *projection)
 	return now.changed;
 }
 
-/* The same for all projections; who is at work on one is not waited for. */
+/*
+ * Do the same for all projections.  A projection that another transaction has
+ * locked is skipped.
+ */
 void
 pj_identities_refresh(void)
 {
@@ -148,7 +156,7 @@ warn_missing(const PjProjection *projection, const char *what,
 			errhint("Create it and run projector_adopt() again, or name another with projector_alter."));
 }
 
-/* Say what was chosen. */
+/* Report which owner and targets were chosen. */
 static void
 tell_choice(const PjProjection *projection, const Identity *identity)
 {
@@ -173,7 +181,10 @@ tell_choice(const PjProjection *projection, const Identity *identity)
 						 TextDatumGetCString(identity->targets[i]));
 }
 
-/* Have owner and targets been found, be they still there or not? */
+/*
+ * Have OIDs been found for the owner and all targets?  The objects need not
+ * exist any more.
+ */
 bool
 pj_identity_is_complete(const PjProjection *projection)
 {
@@ -188,10 +199,10 @@ pj_identity_is_complete(const PjProjection *projection)
 }
 
 /*
- * Find owner and targets by name, and note and say what was found.  Of a
- * projection at home, only what has not been found before: an oid that is gone
- * must not become that of whoever has the name now.  The caller is in our own
- * context.
+ * Look up owner and targets by name, store what was found and report it.  For
+ * a projection in its home database, only look up what was never found before:
+ * the OID of a dropped object must not be replaced by that of a new object
+ * with the same name.  The caller has called pj_enter_internal().
  */
 void
 pj_identity_adopt(const PjProjection *projection)

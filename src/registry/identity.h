@@ -1,6 +1,6 @@
 /*
  * identity.h
- *	  Who owns a projection, and which tables it writes.
+ *	  The owner and the target tables of a projection.
  */
 #ifndef PJ_IDENTITY_H
 #define PJ_IDENTITY_H

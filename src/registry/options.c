@@ -1,11 +1,12 @@
 /*
  * options.c
- *	  A projection's options: one table says what there is, of which type,
- *	  and what is used where nothing is said.
+ *	  A projection's options.  One table defines their names, types and
+ *	  defaults.
  *
- * Options are checked when they are written.  A value read back from the
- * registry goes through the same code, but what is wrong with it is told, not
- * raised: one row that cannot be read must not stop everybody's appends.
+ * Options are validated when they are written.  A value read back from the
+ * registry goes through the same code, but an invalid value is only reported
+ * to the caller, not raised as an error: one unreadable row must not make
+ * every append fail.
  */
 #include "base/compat.h"
 
@@ -55,17 +56,17 @@ typedef struct OptionDef
 {
 	const char *name;
 	OptionType	type;
-	size_t		offset;			/* of its field in PjOptions */
+	size_t		offset;			/* of the field in PjOptions */
 	int64		initial;		/* an int, a duration in ms, or a bool */
-	int64		max;			/* of an int; the least is 1 */
-	const char *const *choices; /* names of an enum's values, the initial one
-								 * first; ends with NULL */
+	int64		max;			/* of an int; the minimum is 1 */
+	const char *const *choices; /* names of the enum's values, default first;
+								 * ends with NULL */
 } OptionDef;
 
-/* What is wrong with an option, and what to do. */
+/* An invalid option: the error message and hint. */
 typedef struct OptionError
 {
-	const char *message;		/* NULL if nothing is */
+	const char *message;		/* NULL if the options are valid */
 	const char *hint;
 } OptionError;
 
@@ -93,7 +94,7 @@ static const OptionDef option_defs[] = {
 	{"depends_on", OPTION_NAMES, FIELD(depends_on)},
 };
 
-/* A choice is written as an int: an enum whose first value is 0 is as wide. */
+/* A choice is stored through an int pointer, so the enums must be as wide. */
 StaticAssertDecl(sizeof(PjCheckpoint) == sizeof(int) &&
 				 sizeof(PjErrorChoice) == sizeof(int) &&
 				 sizeof(PjRebuildErrorChoice) == sizeof(int),
@@ -113,7 +114,7 @@ list_choices(const char *const *choices)
 	return list.data;
 }
 
-/* Which of the choices equals value, counted from 0; -1 if none does. */
+/* Returns the index of value in choices, or -1 if it is not there. */
 int
 pj_choice(const char *value, const char *const *choices)
 {
@@ -123,7 +124,7 @@ pj_choice(const char *value, const char *const *choices)
 	return -1;
 }
 
-/* The same; an error if none does. */
+/* Like pj_choice, but raises an error if value is not one of the choices. */
 int
 pj_choose(const char *value, const char *const *choices, const char *what)
 {
@@ -151,7 +152,7 @@ read_int(const OptionDef *def, JsonbValue *value, PjOptions *options,
 		number = numeric_int4_opt_error(value->val.numeric, &error);
 		if (!DatumGetBool(DirectFunctionCall2(numeric_eq, given,
 											  NumericGetDatum(int64_to_numeric(number)))))
-			error = true;		/* it was rounded */
+			error = true;		/* the value was rounded */
 	}
 	if (error || number < 1 || number > def->max)
 		wrong->message = psprintf("option \"%s\" must be an integer from 1 to %lld",
@@ -161,9 +162,9 @@ read_int(const OptionDef *def, JsonbValue *value, PjOptions *options,
 }
 
 /*
- * Microseconds of an interval given as text; 0 if it is none, or none that
- * can be waited for.  (interval_in() would raise an error that does not say
- * whose value it is.)
+ * Parse an interval and return it in microseconds.  Returns 0 if it is not an
+ * interval, or not one that can be used as a waiting time.  (interval_in()
+ * would raise an error that does not name the option.)
  */
 static int64
 parse_interval(const char *str)
@@ -338,8 +339,8 @@ set_initial(PjOptions *options)
 }
 
 /*
- * Turn a JSON object into options.  What cannot be read keeps its initial
- * value, and the first that is wrong is noted.
+ * Read options from a JSON object.  An option that cannot be read keeps its
+ * default; the first error is returned in *first.
  */
 static void
 read_options(Jsonb *json, PjOptions *options, OptionError *first)
@@ -385,7 +386,7 @@ read_options(Jsonb *json, PjOptions *options, OptionError *first)
 	}
 }
 
-/* The same; an error names the option that is wrong. */
+/* Read options from a JSON object; raises an error if one is invalid. */
 void
 pj_options_parse(Jsonb *json, PjOptions *options)
 {
@@ -399,7 +400,7 @@ pj_options_parse(Jsonb *json, PjOptions *options)
 				wrong.hint ? errhint("%s", wrong.hint) : 0);
 }
 
-/* The same for a row of the registry; returns what is wrong, or NULL. */
+/* Read options from a registry row.  Returns the first problem, or NULL. */
 const char *
 pj_options_read(Jsonb *json, PjOptions *options)
 {
@@ -435,7 +436,7 @@ string_value(const char *string)
 	};
 }
 
-/* Options with another text in one that is there. */
+/* Returns a copy of the options with an existing text option replaced. */
 Jsonb *
 pj_options_set_text(Jsonb *json, const char *option, const char *string)
 {
@@ -444,7 +445,7 @@ pj_options_set_text(Jsonb *json, const char *option, const char *string)
 	return replace_option(json, option, &value);
 }
 
-/* The same with other names. */
+/* Returns a copy of the options with an existing list of names replaced. */
 Jsonb *
 pj_options_set_names(Jsonb *json, const char *option, const char **names)
 {

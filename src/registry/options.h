@@ -8,22 +8,22 @@
 #include "base/compat.h"
 #include "utils/jsonb.h"
 
-/* Option "checkpoint": must a handler stamp the row of each event? */
+/* Option "checkpoint": must a handler stamp the row with each event? */
 typedef enum PjCheckpoint
 {
 	PJ_CHECKPOINT_NONE,
 	PJ_CHECKPOINT_CHECK
 } PjCheckpoint;
 
-/* Option "on_error": what becomes of an event that has failed too often. */
+/* Option "on_error": what to do with an event that has failed too often. */
 typedef enum PjErrorChoice
 {
-	PJ_ON_ERROR_HOLD,			/* its aggregate waits */
-	PJ_ON_ERROR_SKIP,			/* it is left out */
-	PJ_ON_ERROR_STOP			/* its tenant waits, in log order */
+	PJ_ON_ERROR_HOLD,			/* hold its aggregate */
+	PJ_ON_ERROR_SKIP,			/* skip the event */
+	PJ_ON_ERROR_STOP			/* stop its tenant, in log order */
 } PjErrorChoice;
 
-/* Option "on_rebuild_error": the same, while a rebuild reads the log. */
+/* Option "on_rebuild_error": the same, during a rebuild. */
 typedef enum PjRebuildErrorChoice
 {
 	PJ_ON_REBUILD_ERROR_RAISE,	/* the rebuild fails */
@@ -50,7 +50,8 @@ typedef struct PjOptions
 	bool		digest;
 	const char **digest_ignore; /* names of columns; ends with NULL */
 	const char **writes;		/* names of tables; ends with NULL */
-	bool		shared_targets; /* another projection may write them too */
+	bool		shared_targets; /* another projection may have the same
+								 * targets */
 	const char **depends_on;	/* names of projections; ends with NULL */
 } PjOptions;
 

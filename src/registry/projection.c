@@ -1,13 +1,13 @@
 /*
  * projection.c
- *	  The registry of projections, kept in each session.
+ *	  The registry of projections, and the copy that each session caches.
  *
- * Every append must know who subscribes to it, so the registry is read once
- * and kept until it changes.  Changes are announced through the relation
- * cache: a trigger on the table invalidates it, and whoever uses the copy
- * accepts pending invalidations first.  The copy is read with the latest
- * snapshot, because a transaction with an old one must apply or queue its
- * events by today's rules.
+ * Every append must know which projections subscribe to its events.  So each
+ * session reads the registry once and caches it until it changes.  A trigger
+ * on the table sends a relation cache invalidation, and pending invalidations
+ * are processed before each use of the copy.  The copy is read with the latest
+ * snapshot: even a transaction with an old snapshot must apply or queue its
+ * events according to the current definitions.
  *
  * A pointer into the copy stays valid until the end of the transaction.
  */
@@ -82,11 +82,11 @@ static PjStatement note_overrides = {
 static struct
 {
 	bool		valid;
-	bool		changed;		/* since loading it began */
+	bool		changed;		/* since loading began */
 	bool		callback_registered;
-	uint64		generation;		/* how often it was loaded */
-	Oid			relid;			/* of table projections */
-	MemoryContext context;		/* of everything below */
+	uint64		generation;		/* how often the registry was loaded */
+	Oid			relid;			/* OID of table projections */
+	MemoryContext context;		/* for everything below */
 	PjProjection *projections;
 	int			count;
 } registry;
@@ -102,7 +102,7 @@ registry_changed(Datum arg, Oid relid)
 	}
 }
 
-/* AFTER any change of table projections. */
+/* Trigger function: runs after any change to table projections. */
 Datum
 projector_projections_changed(PG_FUNCTION_ARGS)
 {
@@ -114,7 +114,7 @@ projector_projections_changed(PG_FUNCTION_ARGS)
 	return PointerGetDatum(NULL);
 }
 
-/* Names this database among all of all servers. */
+/* Returns an identifier of this database that is unique across all servers. */
 char *
 pj_home(void)
 {
@@ -134,8 +134,8 @@ pj_ordering(const char *name)
 }
 
 /*
- * Does an append in this mode apply or queue its events?  In the others it
- * leaves no trace but in the log.
+ * Does an append in this mode apply or queue its events?  In the other modes
+ * it only writes to the log.
  */
 bool
 pj_mode_queues(PjMode mode)
@@ -184,7 +184,10 @@ load_registry(void)
 	UnregisterSnapshot(snapshot);
 	MemoryContextSwitchTo(caller);
 
-	/* Somebody further up may still use the old copy. */
+	/*
+	 * Keep the old copy until the end of the transaction: a caller further up
+	 * the stack may still use it.
+	 */
 	if (registry.context)
 		MemoryContextSetParent(registry.context, TopTransactionContext);
 	MemoryContextSetParent(context, CacheMemoryContext);
@@ -193,16 +196,17 @@ load_registry(void)
 	registry.count = count;
 	registry.generation++;
 
-	/* What changed while we read is read by the next who asks. */
+	/* If the table changed while we read it, the next call reads it again. */
 	registry.valid = !registry.changed;
 }
 
 /*
- * All projections, in the order of their creation.  One reading is enough: its
- * snapshot is taken after the invalidations were accepted, so it sees whatever
- * was announced before the call.  What is announced meanwhile could as well
- * have come later.  (Reading until nothing comes would never end where each
- * access to a catalog invalidates everything: debug_discard_caches.)
+ * Returns all projections, in order of creation.  Reading the table once is
+ * enough.  The snapshot is taken after pending invalidations were processed,
+ * so it sees every change announced before the call.  A change announced
+ * during the read may be treated as if it came after the call.  (Repeating
+ * until nothing is announced might never end: with debug_discard_caches each
+ * catalog access invalidates everything.)
  */
 int
 pj_projections(PjProjection **projections)
@@ -214,14 +218,14 @@ pj_projections(PjProjection **projections)
 	return registry.count;
 }
 
-/* Another number than before says that the registry may have changed. */
+/* Returns a number that changes whenever the registry may have changed. */
 uint64
 pj_projections_generation(void)
 {
 	return registry.generation;
 }
 
-/* Is everything it depends on done with? */
+/* Are all projections it depends on already in the list? */
 static bool
 is_ready(const PjProjection *projection, PjProjection *projections, int n,
 		 const bool *done)
@@ -234,7 +238,7 @@ is_ready(const PjProjection *projection, PjProjection *projections, int n,
 	return true;
 }
 
-/* All projections, those first that others depend on. */
+/* Returns all projections, each after those it depends on. */
 int
 pj_projections_in_order(PjProjection ***ordered)
 {
@@ -291,7 +295,7 @@ pj_projection_exists(const char *name)
 	return find_by_name(name) != NULL;
 }
 
-/* The projection of that name; an error if there is none. */
+/* Returns the projection with that name; raises an error if there is none. */
 PjProjection *
 pj_projection_find(const char *name)
 {
@@ -305,7 +309,7 @@ pj_projection_find(const char *name)
 	return projection;
 }
 
-/* The oid of table projections. */
+/* Returns the OID of table projections. */
 Oid
 pj_registry_relid(void)
 {
@@ -313,8 +317,9 @@ pj_registry_relid(void)
 }
 
 /*
- * The role a projection's code runs as; invalid if it is gone.  Where the
- * projection is not at home, or has just been restored, the name counts.
+ * Returns the role that a projection's code runs as; InvalidOid if the role no
+ * longer exists.  If the projection is not in its home database, or was just
+ * restored, the role is looked up by name.
  */
 Oid
 pj_projection_role(const PjProjection *projection)
@@ -326,7 +331,7 @@ pj_projection_role(const PjProjection *projection)
 		projection->owner_oid : InvalidOid;
 }
 
-/* The same; an error if it is gone. */
+/* Like pj_projection_role, but raises an error if the role does not exist. */
 Oid
 pj_projection_owner(const PjProjection *projection)
 {
@@ -337,15 +342,15 @@ pj_projection_owner(const PjProjection *projection)
 				errcode(ERRCODE_UNDEFINED_OBJECT),
 				errmsg("owner \"%s\" of projection \"%s\" does not exist",
 					   projection->owner, projection->name),
-				errdetail("A role that was given its name since is another one."),
+				errdetail("A new role with the same name is a different role."),
 				errhint("A superuser can give it another owner: projector_alter('%s', '{\"owner\": \"role\"}').",
 						projection->name));
 	return owner;
 }
 
 /*
- * Run something that is not an event's, but may run a projection's code or
- * triggers, as its owner and contained.
+ * Run, as the owner and in the sandbox, something that is not the application
+ * of an event but may call the projection's code or fire triggers.
  */
 void
 pj_run_as_owner(const PjProjection *projection, const char *tenant,
@@ -359,8 +364,9 @@ pj_run_as_owner(const PjProjection *projection, const char *tenant,
 }
 
 /*
- * Read a projection's rows, to hash or show them.  That is done with the fixed
- * settings alone, so that it does not depend on the projection's own.
+ * Read a projection's rows, to hash or display them.  Only the fixed settings
+ * are used, so that the result does not depend on the projection's own
+ * settings.
  */
 void
 pj_read_as_owner(const PjProjection *projection, const char *tenant,
@@ -385,7 +391,7 @@ pj_projection_is_own(const PjProjection *projection)
 		(OidIsValid(owner) && has_privs_of_role(GetUserId(), owner));
 }
 
-/* An error if the caller is not. */
+/* Raise an error if the caller is not. */
 void
 pj_projection_check_own(const PjProjection *projection)
 {
@@ -398,8 +404,9 @@ pj_projection_check_own(const PjProjection *projection)
 }
 
 /*
- * The projection of that name, locked until the end of the transaction, for
- * its owner, a member of that role, or a superuser.
+ * Lock the projection with that name until the end of the transaction, and
+ * return it.  The caller must be its owner, a member of that role, or a
+ * superuser.
  */
 PjProjection *
 pj_projection_own(const char *name, LOCKMODE mode)
@@ -410,7 +417,7 @@ pj_projection_own(const char *name, LOCKMODE mode)
 	pj_projection_check_own(projection);
 	pj_lock_projection(id, mode, true);
 
-	/* It may have been changed or dropped while we waited. */
+	/* It may have been changed or dropped while we waited for the lock. */
 	projection = pj_projection_by_id(id);
 	if (projection == NULL)
 		ereport(ERROR,
@@ -428,7 +435,7 @@ pj_refuse_dormant(const PjProjection *projection)
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("projection \"%s\" is dormant", projection->name),
 				errdetail("It was registered in another database, of which this is a copy."),
-				errhint("Run projector_adopt() if projections shall run here."));
+				errhint("Run projector_adopt() to let projections run here."));
 }
 
 /* Does the projection subscribe to events of this type? */
@@ -444,9 +451,9 @@ pj_projection_wants(const PjProjection *projection, const PjEvent *event)
 }
 
 /*
- * Change the registry's row of the projection whose id is the statement's first
- * parameter, and refresh the names in it.  A transaction with an old snapshot
- * may not find it.
+ * Run an UPDATE of a projection's registry row, then refresh the names in it.
+ * The statement's first parameter is the projection's id.  In a transaction
+ * with an old snapshot the row may not be found.
  */
 void
 pj_registry_update(PjStatement *stmt, Datum *values, const char *nulls)
@@ -467,8 +474,9 @@ pj_registry_update(PjStatement *stmt, Datum *values, const char *nulls)
 }
 
 /*
- * Note in the registry whether some tenant is run in a way of its own, and
- * perhaps that there is to be a new handover.
+ * Recompute column "overrides": does some tenant have a mode, pause or run of
+ * its own, or is a run queued or running?  If forget_handover, also clear
+ * handover_log_seq, so that a new handover is made.
  */
 void
 pj_registry_note_overrides(const PjProjection *projection,

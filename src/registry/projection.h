@@ -22,7 +22,7 @@ typedef enum PjMode
 	PJ_STRICT
 } PjMode;
 
-/* In which way a projection says what it does with events. */
+/* How a projection defines what it does with events. */
 typedef enum PjKindId
 {
 	PJ_KIND_HANDLER,
@@ -31,12 +31,12 @@ typedef enum PjKindId
 	PJ_KIND_STATEMENT
 } PjKindId;
 
-/* Which events must not overtake each other. */
+/* Which events must be applied in order. */
 typedef enum PjOrdering
 {
-	PJ_ORDERING_UNSET = -1,		/* as the kind needs it */
-	PJ_ORDERING_AGGREGATE,		/* those of an aggregate */
-	PJ_ORDERING_LOG				/* those of a tenant */
+	PJ_ORDERING_UNSET = -1,		/* as required by the kind */
+	PJ_ORDERING_AGGREGATE,		/* those of one aggregate */
+	PJ_ORDERING_LOG				/* those of one tenant */
 } PjOrdering;
 
 extern const char *const pj_mode_names[];
@@ -44,14 +44,14 @@ extern const char *const pj_kind_names[];
 extern const char *const pj_ordering_names[];
 
 /*
- * What is projected: a row of the registry.  Where it is written is said by
- * PjDestination.
+ * What is projected: a row of the registry.  PjDestination says where the
+ * results are written.
  */
 typedef struct PjProjection
 {
 	int32		id;
 	const char *name;
-	const char *owner;			/* its name when the row was written */
+	const char *owner;			/* the owner's name when the row was written */
 	PjKindId	kind;
 	const char *handler;		/* one of these four, according to kind; names
 								 * are schema-qualified and quoted */
@@ -59,13 +59,13 @@ typedef struct PjProjection
 	Jsonb	   *fold_columns;
 	const char *statement;
 	Datum		targets;		/* text[] of such names */
-	bool		resolved;		/* the next two are known; else names count */
+	bool		resolved;		/* the next two are valid; else use the names */
 	Oid			owner_oid;
-	Oid		   *target_oids;	/* as many as targets; invalid if missing */
+	Oid		   *target_oids;	/* one per target; InvalidOid if missing */
 	int			target_changes; /* how often targets were changed */
 	const char *key;
 	Datum		event_types;	/* text[], or 0 for all */
-	Datum	   *types;			/* the same, taken apart */
+	Datum	   *types;			/* the same as an array of Datums */
 	int			ntypes;
 	PjMode		mode;
 	PjOrdering	ordering;
@@ -73,20 +73,21 @@ typedef struct PjProjection
 	Jsonb	   *options_json;
 	PjOptions	options;
 	bool		paused;
-	bool		overrides;		/* look at projection_cursors too */
-	bool		skips;			/* look for skipped events too */
+	bool		overrides;		/* a tenant has a mode, pause or run of its
+								 * own */
+	bool		skips;			/* some events may have been skipped */
 	bool		handed_over;	/* handover_log_seq is set */
 	int64		handover_log_seq;
-	bool		started;		/* it has been handed over before */
+	bool		started;		/* has been handed over before */
 	TransactionId written_by;	/* the transaction that wrote the registry's
 								 * row */
-	uint64		version;		/* of that row: another one after each change */
-	bool		dormant;		/* it lives in another database */
+	uint64		version;		/* of that row; different after each change */
+	bool		dormant;		/* its home is another database */
 	const char *unreadable;		/* what is wrong with the row, or NULL */
-	bool		misnamed;		/* what is wrong are the targets' names */
+	bool		misnamed;		/* column targets is unreadable */
 	const char *search_path;
 	Jsonb	   *settings_json;
-	PjSetting  *settings;		/* the same, taken apart */
+	PjSetting  *settings;		/* the same, parsed */
 } PjProjection;
 
 struct PjStatement;
@@ -101,14 +102,14 @@ extern bool pj_projection_is_own(const PjProjection *projection);
 extern void pj_projection_check_own(const PjProjection *projection);
 extern PjProjection *pj_projection_own(const char *name, LOCKMODE mode);
 
-/* Is it a fold, written as a function or as expressions? */
+/* Is it a fold, defined by a function or by expressions? */
 static inline bool
 pj_is_fold(PjKindId kind)
 {
 	return kind == PJ_KIND_FOLD || kind == PJ_KIND_FOLD_COLUMNS;
 }
 
-/* Is a fold's key the aggregate, so that each has a row of its own? */
+/* Is a fold's key the aggregate, so that each aggregate has its own row? */
 static inline bool
 pj_key_is_aggregate(const char *key)
 {

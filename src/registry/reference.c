@@ -1,13 +1,13 @@
 /*
  * reference.c
- *	  Foreign keys of other tables that refer to a read model.
+ *	  Foreign keys in other tables that refer to a read model.
  *
- * A rebuild removes rows and writes them again.  A foreign key ON DELETE
- * CASCADE, SET NULL or SET DEFAULT changes the rows that refer to them, which
- * nothing brings back unless their table is a target too.  So such a key is
- * refused, when the projection is created and, because it may be added later,
- * when rows are about to be removed; unless option "writes" says that the table
- * is changed on purpose.
+ * A rebuild deletes rows and writes them again.  A foreign key with ON DELETE
+ * CASCADE, SET NULL or SET DEFAULT then changes the referencing rows, and
+ * nothing restores them unless their table is a target too.  So such a key is
+ * refused when the projection is created.  It may be added later, so it is
+ * also refused when rows are about to be deleted.  It is accepted if option
+ * "writes" names the referencing table.
  */
 #include "base/compat.h"
 
@@ -24,8 +24,8 @@
 #include "registry/target.h"
 
 /*
- * Is it the trigger of a foreign key that does something to rows whose
- * referenced row is deleted?
+ * Is this the trigger of a foreign key that changes or deletes referencing
+ * rows when the referenced row is deleted?
  */
 static bool
 has_action(const Trigger *trigger)
@@ -35,7 +35,7 @@ has_action(const Trigger *trigger)
 		trigger->tgfoid == F_RI_FKEY_SETDEFAULT_DEL;
 }
 
-/* Partitions count as the table they are of. */
+/* Returns the root of a partition, or the table itself. */
 static Oid
 root_of(Oid relid)
 {
@@ -71,7 +71,7 @@ refuse_reference(const Trigger *trigger, Relation target,
 			errhint("Make the foreign key ON DELETE NO ACTION, name the table in \"targets\" if the projection fills it, or in option \"writes\" if its rows may go."));
 }
 
-/* Check the keys that refer to one table. */
+/* Check the foreign keys that refer to one table. */
 static void
 check_table(Oid relid, const List *roots, const char *projection,
 			const char **writes)
@@ -94,8 +94,9 @@ check_table(Oid relid, const List *roots, const char *projection,
 }
 
 /*
- * Refuse targets whose rows, when deleted, change rows of tables that are
- * neither targets nor named in "writes", with qualified names.
+ * Raise an error if deleting rows of the targets would change rows of a table
+ * that is neither a target nor named in "writes".  The names in "writes" are
+ * qualified.
  */
 void
 pj_references_check(const List *targets, const char *projection,

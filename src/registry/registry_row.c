@@ -1,11 +1,11 @@
 /*
  * registry_row.c
- *	  Reading a row of the registry: a projection, taken apart.
+ *	  Read a row of the registry into a PjProjection.
  *
- * A row may have been written by hand, or by a later version.  What cannot be
- * read is noted in PjProjection.unreadable and replaced by something harmless,
- * but never raised: one row that cannot be read must not stop everybody's
- * appends.
+ * A row may have been written by hand, or by a later version.  A value that
+ * cannot be read is described in PjProjection.unreadable and replaced by a
+ * harmless one.  No error is raised: one unreadable row must not make every
+ * append fail.
  */
 #include "base/compat.h"
 
@@ -58,7 +58,7 @@ enum
 	Anum_settings
 };
 
-/* The types subscribed to, taken apart. */
+/* Read the event types the projection subscribes to. */
 static void
 read_event_types(PjProjection *p, Datum column)
 {
@@ -72,13 +72,13 @@ read_event_types(PjProjection *p, Datum column)
 		if (nulls[i])
 		{
 			p->unreadable = "event_types contains null";
-			p->event_types = (Datum) 0; /* it may be any */
+			p->event_types = (Datum) 0; /* subscribe to all types */
 		}
 }
 
 /*
- * A name, qualified and quoted.  One that cannot be read becomes a name that can
- * be, and that nothing has, because it is not qualified.
+ * Read a qualified and quoted name.  An unreadable one is replaced by a name
+ * that can be parsed and that matches no object, because it is not qualified.
  */
 static const char *
 read_name(PjProjection *p, const char *name, const char *column)
@@ -93,7 +93,7 @@ read_name(PjProjection *p, const char *name, const char *column)
 	return quote_identifier(name ? name : "null");
 }
 
-/* Exactly the one of the four that the kind says. */
+/* Read the one of the four columns that the kind uses. */
 static void
 read_code(PjProjection *p, const char *handler, const char *fold,
 		  Jsonb *fold_columns, const char *statement)
@@ -121,7 +121,7 @@ read_code(PjProjection *p, const char *handler, const char *fold,
 	}
 }
 
-/* As many names as there are, each of which can be read. */
+/* Read the targets; every element becomes a name that can be parsed. */
 static void
 read_targets(PjProjection *p, Datum column)
 {
@@ -145,7 +145,7 @@ read_targets(PjProjection *p, Datum column)
 	{
 		Datum		none = CStringGetTextDatum("\"null\"");
 
-		p->targets = pj_text_array(&none, 1);	/* code counts on it */
+		p->targets = pj_text_array(&none, 1);	/* a fold must have one target */
 	}
 	else
 		p->targets = pj_text_array(names, n);
@@ -153,8 +153,8 @@ read_targets(PjProjection *p, Datum column)
 }
 
 /*
- * The value of an enum that a column names.  A row that was written by hand, or
- * by a later version, may name none: then it is "otherwise".
+ * Read a column that names an enum value.  A row that was written by hand, or
+ * by a later version, may contain an unknown name: then return "otherwise".
  */
 static int
 read_choice(PjProjection *p, const char *name, const char *const *names,
@@ -168,7 +168,7 @@ read_choice(PjProjection *p, const char *name, const char *const *names,
 	return otherwise;
 }
 
-/* What a row's options say. */
+/* Read the row's options. */
 static void
 read_options(PjProjection *p)
 {
@@ -185,8 +185,8 @@ read_options(PjProjection *p)
 }
 
 /*
- * The oids, if they are those of this database.  A restored row brings the
- * oids that were.
+ * Read the OIDs, if they were stored in this database.  A restored row has the
+ * OIDs of the database it was dumped from.
  */
 static void
 read_oids(PjProjection *p, Datum owner, Datum targets, bool resolved)
@@ -207,7 +207,7 @@ read_oids(PjProjection *p, Datum owner, Datum targets, bool resolved)
 		p->target_oids[i] = nulls[i] ? InvalidOid : DatumGetObjectId(oids[i]);
 }
 
-/* Read a row of table projections, whose oid is "relid". */
+/* Read a row of table projections; relid is the table's OID. */
 void
 pj_registry_read_row(HeapTuple tuple, TupleDesc desc, Oid relid,
 					 PjProjection *p)
@@ -252,7 +252,7 @@ pj_registry_read_row(HeapTuple tuple, TupleDesc desc, Oid relid,
 	if (p->handed_over)
 		p->handover_log_seq = DatumGetInt64(columns[Anum_handover_log_seq - 1]);
 	p->started = DatumGetBool(columns[Anum_started - 1]);
-	/* as column xmin has it: that of a frozen row, too */
+	/* the raw xmin, as column xmin shows it even for a frozen row */
 	p->written_by = HeapTupleHeaderGetRawXmin(tuple->t_data);
 	p->version = (uint64) p->written_by << 32 |
 		HeapTupleHeaderGetRawCommandId(tuple->t_data);

@@ -1,6 +1,6 @@
 /*
  * registry_row.h
- *	  Reading a row of the registry.
+ *	  Read a row of the registry into a PjProjection.
  */
 #ifndef PJ_REGISTRY_ROW_H
 #define PJ_REGISTRY_ROW_H

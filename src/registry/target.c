@@ -1,10 +1,10 @@
 /*
  * target.c
- *	  The tables a projection writes: their names and oids.
+ *	  The target tables of a projection: their names and OIDs.
  *
- * The registry has both.  The oid says which table it is, and the name what it
- * was called when the row was written; where the row has come from another
- * database the name counts.
+ * The registry has both.  The OID identifies the table; the name is what it
+ * was called when the registry row was written.  If the row comes from another
+ * database, the name is used instead.
  */
 #include "base/compat.h"
 
@@ -28,7 +28,7 @@
 
 #include "registry/target.h"
 
-/* Does a table have rows, in its partitions perhaps? */
+/* Does a table have rows, including those in its partitions? */
 bool
 pj_target_has_rows(Oid relid)
 {
@@ -58,7 +58,7 @@ pj_target_has_rows(Oid relid)
 	return false;
 }
 
-/* Can a name in the registry be read: is it "name" or "schema.name"? */
+/* Can a name from the registry be parsed as "name" or "schema.name"? */
 bool
 pj_name_is_readable(const char *name)
 {
@@ -68,7 +68,7 @@ pj_name_is_readable(const char *name)
 		parts != NIL && list_length(parts) <= 2;
 }
 
-/* Take a name apart that may be qualified and quoted. */
+/* Parse a name that may be qualified and quoted. */
 List *
 pj_parse_name(const char *name, const char *what)
 {
@@ -92,7 +92,7 @@ pj_parse_table(const char *name)
 	return makeRangeVarFromNameList(pj_parse_name(name, "target table"));
 }
 
-/* The i'th target's name, as the registry has it. */
+/* Returns the i'th target's name, as stored in the registry. */
 char *
 pj_target_noted_name(const PjProjection *projection, int i)
 {
@@ -115,8 +115,9 @@ pj_target_refuse_altered(const PjProjection *projection, const char *table)
 }
 
 /*
- * The table of a name that is qualified, as all in the registry are; invalid if
- * there is none.  Nobody's rights are asked for, and nothing is locked.
+ * Look up a table by qualified name; all names in the registry are qualified.
+ * Returns InvalidOid if there is none.  No privileges are checked and nothing
+ * is locked.
  */
 Oid
 pj_target_by_name(const char *name)
@@ -130,8 +131,8 @@ pj_target_by_name(const char *name)
 }
 
 /*
- * A projection's i'th target, counted from 0; invalid if it is gone.  Nothing
- * is locked.
+ * Returns a projection's i'th target, counted from 0; InvalidOid if it no
+ * longer exists.  Nothing is locked.
  */
 Oid
 pj_target_find(const PjProjection *projection, int i)
@@ -155,7 +156,10 @@ pj_target_is(const PjProjection *projection, Oid relid)
 	return false;
 }
 
-/* The same, locked; an error if it is gone. */
+/*
+ * Returns a projection's i'th target, locked; raises an error if it no longer
+ * exists.
+ */
 Oid
 pj_target_oid(const PjProjection *projection, int i)
 {
@@ -164,7 +168,7 @@ pj_target_oid(const PjProjection *projection, int i)
 	if (OidIsValid(relid))
 		LockRelationOid(relid, AccessShareLock);
 
-	/* with the lock it stays, if it is still there */
+	/* we have the lock now, so check that it still exists */
 	if (!OidIsValid(relid) ||
 		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)))
 		pj_target_refuse_altered(projection,
@@ -173,8 +177,9 @@ pj_target_oid(const PjProjection *projection, int i)
 }
 
 /*
- * A table's name, qualified and quoted; NULL if it is gone.  It need not be
- * locked, so that it may go at any time, and its schema with it.
+ * Returns a table's name, qualified and quoted; NULL if the table no longer
+ * exists.  The table need not be locked, so it and its schema may be dropped
+ * at any time.
  */
 char *
 pj_target_find_name(Oid relid)
@@ -194,7 +199,9 @@ pj_target_find_name(Oid relid)
 	return name;
 }
 
-/* The same; an error if it is gone. */
+/*
+ * Like pj_target_find_name, but raises an error if the table no longer exists.
+ */
 char *
 pj_target_name(Oid relid)
 {
@@ -215,7 +222,7 @@ pj_target_count(const PjProjection *projection)
 						  ARR_DIMS(DatumGetArrayTypeP(projection->targets)));
 }
 
-/* The role that owns a table. */
+/* Returns the role that owns a table. */
 Oid
 pj_target_owner(Oid relid)
 {

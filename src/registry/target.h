@@ -1,6 +1,6 @@
 /*
  * target.h
- *	  The tables a projection writes.
+ *	  The target tables of a projection.
  */
 #ifndef PJ_TARGET_H
 #define PJ_TARGET_H
@@ -12,13 +12,13 @@
 
 #include "registry/projection.h"
 
-/* What is asked of a target besides a column tenant_id. */
+/* What a target must have besides a column tenant_id. */
 typedef enum PjTargetNeed
 {
 	PJ_NEEDS_NOTHING,
-	PJ_NEEDS_CHECKPOINT,		/* of option "checkpoint" */
-	PJ_NEEDS_FOLD,				/* that is kept by the runtime */
-	PJ_NEEDS_LOG_FOLD			/* the same, several aggregates in one row */
+	PJ_NEEDS_CHECKPOINT,		/* the columns for option "checkpoint" */
+	PJ_NEEDS_FOLD,				/* the key and stamps of a fold */
+	PJ_NEEDS_LOG_FOLD			/* the same, with several aggregates per row */
 } PjTargetNeed;
 
 /* target_check.c */

@@ -1,9 +1,10 @@
 /*
  * target_check.c
- *	  What the tables that a projection writes must look like.
+ *	  What the target tables of a projection must look like.
  *
- * Every target has a column tenant_id and is logged; a fold's has a primary key
- * of tenant_id and one column, and columns for the runtime's stamps.
+ * Every target has a column tenant_id and is logged.  A fold's target also has
+ * a primary key of tenant_id and one other column, and columns for the stamps
+ * that the runtime writes.
  */
 #include "base/compat.h"
 
@@ -48,9 +49,8 @@ check_relation(Relation rel, Oid owner)
 }
 
 /*
- * A deferrable constraint could be checked after the projection's code has
- * ended, which its restricted context does not allow: whoever appends can
- * defer it.
+ * A deferrable constraint might be checked only after the projection's code
+ * has ended, outside the sandbox: any session that appends can defer it.
  */
 static void
 check_no_deferrable(Relation rel)
@@ -67,7 +67,7 @@ check_no_deferrable(Relation rel)
 					errhint("Make the constraint NOT DEFERRABLE."));
 }
 
-/* Would some of its rows be gone after a crash?  The table is locked. */
+/* Is the table, or any of its partitions, unlogged?  The table is locked. */
 static bool
 is_unlogged(Relation rel)
 {
@@ -94,7 +94,10 @@ is_unlogged(Relation rel)
 	return found;
 }
 
-/* What a target must be at all times, whatever the projection's kind. */
+/*
+ * Check what every target must be at all times, whatever the projection's
+ * kind.
+ */
 void
 pj_target_check_storage(Relation rel)
 {
@@ -103,7 +106,7 @@ pj_target_check_storage(Relation rel)
 				errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				errmsg("target \"%s\" is a temporary table",
 					   RelationGetRelationName(rel)),
-				errdetail("A read model must be there for every session."));
+				errdetail("A read model must be visible to every session."));
 	if (is_unlogged(rel))
 		ereport(ERROR,
 				errcode(ERRCODE_WRONG_OBJECT_TYPE),
@@ -127,8 +130,8 @@ check_column(Relation rel, const char *column, const char *why)
 }
 
 /*
- * The column that, with tenant_id, makes up the table's primary key, or NULL
- * if the key is of another form.
+ * Returns the column that forms the primary key together with tenant_id, or
+ * NULL if the primary key looks different.
  */
 char *
 pj_target_key_column(Oid relid)
@@ -166,7 +169,7 @@ check_column_type(Relation rel, const char *column, Oid type, const char *why)
 				errhint("%s", why));
 }
 
-/* For a hint: a primary key that is there must go first. */
+/* For a hint: the clause that drops an existing primary key. */
 static char *
 drop_key(Relation rel)
 {
@@ -201,7 +204,7 @@ check_checkpoint(Relation rel)
 	check_key(rel, "Option \"checkpoint\" finds the row of an aggregate by tenant_id and one key column.");
 }
 
-/* What the runtime needs to keep the rows itself. */
+/* Check what the runtime needs to maintain the rows of a fold. */
 static void
 check_fold(Relation rel, bool several)
 {
@@ -236,7 +239,7 @@ check_table(Relation rel, Oid owner, PjTargetNeed need)
 		check_fold(rel, need == PJ_NEEDS_LOG_FOLD);
 }
 
-/* Check that a table can be a projection's target, and return its oid. */
+/* Check that a table can be a projection's target, and return its OID. */
 Oid
 pj_target_check(const char *name, Oid owner, PjTargetNeed need)
 {
@@ -253,7 +256,7 @@ pj_target_check(const char *name, Oid owner, PjTargetNeed need)
 	return relid;
 }
 
-/* The same for a table that is known and locked. */
+/* Like pj_target_check, for a table whose OID is known and that is locked. */
 void
 pj_target_recheck(Oid relid, Oid owner, PjTargetNeed need)
 {
@@ -264,8 +267,8 @@ pj_target_recheck(Oid relid, Oid owner, PjTargetNeed need)
 }
 
 /*
- * Check a fold's target again, as it is now: it may have been altered or given
- * away, or be another table of the same name.
+ * Check a fold's target again: it may have been altered, have a new owner, or
+ * be another table of the same name.
  */
 void
 pj_target_check_fold(Relation rel, Oid owner, bool several)
@@ -273,7 +276,7 @@ pj_target_check_fold(Relation rel, Oid owner, bool several)
 	check_table(rel, owner, several ? PJ_NEEDS_LOG_FOLD : PJ_NEEDS_FOLD);
 }
 
-/* The column that identifies a fold's row within its tenant. */
+/* Returns the column that identifies a fold's row within its tenant. */
 char *
 pj_target_key(Relation rel)
 {

@@ -2,13 +2,14 @@
  * target_guard.c
  *	  Which tables a projection's code may write, and what they must have.
  *
- * A projection writes its targets, and the tables that option "writes" names.
- * A table that it wrote besides would not be cleared by a rebuild, and would
- * not be looked at by projector_verify.  command_guard.c asks here for each plan.
+ * A projection writes its targets and the tables named in option "writes".  If
+ * it wrote to any other table, a rebuild would not clear that table and
+ * projector_verify would not check it.  command_guard.c calls this file for
+ * each plan.
  *
- * Targets of handlers and statements carry a trigger that keeps rows of other
- * tenants out (row_guard.c).  A fold's target needs none: the runtime writes its
- * rows.
+ * Targets of handlers and statements have a trigger that rejects rows of other
+ * tenants (row_guard.c).  A fold's target needs no trigger: the runtime writes
+ * its rows.
  */
 #include "base/compat.h"
 
@@ -65,8 +66,9 @@ run_on(const char *format, const char *table)
 }
 
 /*
- * Is a target of a handler or statement guarded?  For those who only look: the
- * table is not locked.
+ * Does a target of a handler or statement have the trigger?  The table is not
+ * locked, so the answer may soon be out of date.  check_state() checks again
+ * before the table is written.
  */
 bool
 pj_guard_is_on(Oid relid)
@@ -81,7 +83,7 @@ pj_guard_is_on(Oid relid)
 	return guarded;
 }
 
-/* Put the trigger on a target, if it is not there. */
+/* Create the trigger on a target, unless it exists. */
 void
 pj_guard_install(Oid relid)
 {
@@ -105,8 +107,9 @@ pj_guard_install(Oid relid)
 }
 
 /*
- * Take the trigger off a table that is no longer a target.  That needs a lock
- * that keeps readers out, so it is not waited for: the trigger does no harm.
+ * Drop the trigger from a table that is no longer a target.  This needs an
+ * access exclusive lock.  If the lock is not available, leave the trigger: it
+ * does no harm.
  */
 void
 pj_guard_remove(Oid relid)
@@ -135,16 +138,17 @@ pj_guard_remove(Oid relid)
 /* ---- writing ---- */
 
 /*
- * Targets that have been found fit to be written, by a projection as it is in
- * the registry now.  A change of the table forgets it.
+ * A cache of targets that have passed the check, for a version of the
+ * projection's registry row.  A relation cache invalidation of the table
+ * removes its entry.
  */
 #define NUM_APPROVED	16
 
 typedef struct Approved
 {
-	Oid			relid;			/* invalid if this place is free */
+	Oid			relid;			/* invalid if this entry is free */
 	int32		projection_id;
-	uint64		version;		/* of the registry's row */
+	uint64		version;		/* version of the registry row */
 } Approved;
 
 static Approved approved[NUM_APPROVED];
@@ -187,8 +191,8 @@ approve(const PjProjection *projection, Oid relid)
 }
 
 /*
- * A target may have been altered since it was declared.  What must not be
- * written in this state is refused now.
+ * A target may have been altered since it was declared.  Raise an error if it
+ * must not be written in its current state.
  */
 static void
 check_state(const PjProjection *projection, Oid relid)
@@ -201,13 +205,13 @@ check_state(const PjProjection *projection, Oid relid)
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("trigger \"%s\" of target table \"%s\" is missing or disabled",
 					   PJ_ROWGUARD_NAME, RelationGetRelationName(rel)),
-				errdetail("It keeps the projection to the rows of its event's tenant."),
+				errdetail("It restricts the projection to rows of its event's tenant."),
 				errhint("Restore it with projector_alter('%s', '{}').",
 						projection->name));
 	table_close(rel, NoLock);
 }
 
-/* Is it one of the tables that option "writes" names? */
+/* Is the table named in option "writes"? */
 static bool
 is_declared(const char **names, Oid relid)
 {
@@ -217,7 +221,7 @@ is_declared(const char **names, Oid relid)
 	return false;
 }
 
-/* May it be written, under its own name or as a part of another table? */
+/* May the table be written, itself or as a partition of another table? */
 static bool
 may_write(const PjProjection *projection, Oid relid)
 {
@@ -231,7 +235,7 @@ may_write(const PjProjection *projection, Oid relid)
 		if (pj_target_is(projection, lfirst_oid(cell)))
 		{
 			check_state(projection, relid);
-			/* a part of it may change, of which this table is not told */
+			/* a change of a partition does not invalidate its parent */
 			if (get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
 				approve(projection, relid);
 			return true;
@@ -240,7 +244,7 @@ may_write(const PjProjection *projection, Oid relid)
 			return true;
 	}
 
-	/* whether it may append is asked there */
+	/* append() checks whether the projection may append */
 	return relid == pj_source_relid();
 }
 
@@ -255,11 +259,11 @@ check_write(const PjUserCode *code, Oid relid)
 			errcode(ERRCODE_PJ_UNDECLARED),
 			errmsg("projection \"%s\" wrote table \"%s\", which is not one of its targets",
 				   projection->name, get_rel_name(relid)),
-			errdetail("A rebuild would not clear it, and projector_verify would not look at it."),
-			errhint("Add it to \"targets\" with projector_alter, or to option \"writes\" if it is to be outside of the read model."));
+			errdetail("A rebuild would not clear it, and projector_verify would not check it."),
+			errhint("Add it to \"targets\" with projector_alter, or to option \"writes\" if it is not part of the read model."));
 }
 
-/* What a projection's code is run with, for a tenant. */
+/* Fill in the context in which a projection's code runs for a tenant. */
 void
 pj_user_code_init(PjUserCode *code, const PjProjection *projection,
 				  const char *tenant)
@@ -280,8 +284,8 @@ pj_user_code_init(PjUserCode *code, const PjProjection *projection,
 /* ---- option "writes" ---- */
 
 /*
- * A table that option "writes" is to name, as the caller understands it; an
- * error if there is none.
+ * Look up a table for option "writes", using the caller's search_path; raises
+ * an error if there is none.
  */
 Oid
 pj_guard_find_table(const char *name)
@@ -298,7 +302,9 @@ pj_guard_find_table(const char *name)
 	return relid;
 }
 
-/* Say which tables a rebuild does not clear and verify does not look at. */
+/*
+ * Report the tables that a rebuild does not clear and verify does not compare.
+ */
 void
 pj_guard_report_writes(const PjProjection *projection)
 {

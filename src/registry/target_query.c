@@ -1,8 +1,8 @@
 /*
  * target_query.c
- *	  The only SQL that names the tables a projection writes.
+ *	  All SQL that contains the names of target tables.
  *
- * Names of tables and columns are spliced into SQL here and nowhere else, and
+ * Names of tables and columns are inserted into SQL only in this file, and are
  * always quoted.
  */
 #include "base/compat.h"
@@ -14,7 +14,10 @@
 
 #include "registry/target.h"
 
-/* A column's type without its modifier: "character" would mean one of them. */
+/*
+ * Returns a column's type without its modifier.  ("character" would mean
+ * character(1).)
+ */
 static char *
 column_type(Oid relid, const char *column)
 {
@@ -23,8 +26,9 @@ column_type(Oid relid, const char *column)
 }
 
 /*
- * A column as text, written as its type writes it: a cast may be a function of
- * a user's, which need not tell all values apart.
+ * Returns an expression for a column as text, using the type's output
+ * function.  A cast may call a user's function, which might map different
+ * values to the same text.
  */
 static char *
 text_of(Oid relid, const char *alias, const char *column)
@@ -40,8 +44,9 @@ text_of(Oid relid, const char *alias, const char *column)
 }
 
 /*
- * Is a column the id $n?  To the column's collation, or type, other ids may be
- * equal to it, but they are others.  The first comparison finds an index.
+ * Returns a condition: the column equals the id $n.  The column's collation or
+ * type may treat different ids as equal, so the text is compared as well.  The
+ * first comparison can use an index.
  */
 static char *
 is_id(Oid relid, const char *alias, const char *column, int n)
@@ -58,7 +63,7 @@ of_tenant(Oid relid, const char *alias)
 	return is_id(relid, alias, "tenant_id", 1);
 }
 
-/* A name for the table's rows that none of its columns has. */
+/* Returns an alias for the table that none of its columns has as a name. */
 static char *
 row_alias(Oid relid)
 {
@@ -70,8 +75,8 @@ row_alias(Oid relid)
 }
 
 /*
- * The query that reads the checkpoint of the row for ($1 tenant, $2 key) of
- * the projection's first target.
+ * Returns the query that reads the checkpoint of the row for ($1 tenant, $2
+ * key) of the projection's first target.
  */
 char *
 pj_target_checkpoint_query(const PjProjection *projection)
@@ -88,7 +93,10 @@ pj_target_checkpoint_query(const PjProjection *projection)
 					of_tenant(relid, alias), is_id(relid, alias, key, 2));
 }
 
-/* Removes the rows of tenant $1, or of its aggregate $2. */
+/*
+ * Returns the command that deletes the rows of tenant $1, or of its aggregate
+ * $2.
+ */
 char *
 pj_target_delete_query(Oid relid, bool aggregate)
 {
@@ -103,7 +111,9 @@ pj_target_delete_query(Oid relid, bool aggregate)
 					is_id(relid, alias, pj_target_key_column(relid), 2));
 }
 
-/* A list of the columns that count, of those wanted, or of all. */
+/*
+ * Returns a list of the wanted columns, or of all, without the ignored ones.
+ */
 static char *
 column_list(Relation rel, const char *alias, const Bitmapset *wanted,
 			const PjProjection *projection)
@@ -126,7 +136,10 @@ column_list(Relation rel, const char *alias, const Bitmapset *wanted,
 	return list.data;
 }
 
-/* All columns in their places, with a null for each that was dropped. */
+/*
+ * Returns all columns in order of their numbers, with a null for each that was
+ * dropped.
+ */
 static char *
 columns_in_place(Relation rel, const char *alias)
 {
@@ -147,8 +160,8 @@ columns_in_place(Relation rel, const char *alias)
 }
 
 /*
- * The columns by which a row is known again: those of the primary key, if all
- * of them count; else NULL.
+ * Returns the columns that identify a row: those of the primary key, if none
+ * of them is ignored; else NULL.
  */
 static Bitmapset *
 identity_columns(Relation rel, const PjProjection *projection)
@@ -167,10 +180,10 @@ identity_columns(Relation rel, const PjProjection *projection)
 }
 
 /*
- * The rows of tenant $1, or only that of key $2.  Columns: the key as text, null
- * if there is none by which rows are known again; all columns that count as
- * text, and the row as jsonb, both null unless "shown"; then the table's columns,
- * each in its place.
+ * Returns the query for the rows of tenant $1, or only for the one with key
+ * $2.  Its columns are: the key as text, null if no key identifies the rows;
+ * all columns that are not ignored as text, and the row as jsonb, both null
+ * unless "shown"; then the table's columns, each at its own number.
  */
 char *
 pj_target_rows_query(Relation rel, const PjProjection *projection, bool shown,
@@ -204,7 +217,7 @@ pj_target_rows_query(Relation rel, const PjProjection *projection, bool shown,
 					column_type(relid, pj_target_key(rel)));
 }
 
-/* A row, if there is any of tenant $1. */
+/* Returns the query that finds any one row of tenant $1. */
 char *
 pj_target_exists_query(Oid relid)
 {
@@ -214,7 +227,7 @@ pj_target_exists_query(Oid relid)
 					pj_target_name(relid), alias, of_tenant(relid, alias));
 }
 
-/* The tenants a table has rows of. */
+/* Returns the query for the tenants that have rows in a table. */
 char *
 pj_target_tenants_query(Oid relid)
 {

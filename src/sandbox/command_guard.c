@@ -2,27 +2,25 @@
  * command_guard.c
  *	  What a projection's code may not do.
  *
- * It may read and write rows.  These are refused while it runs, and only
- * then:
+ * It may read and write rows.  The following is refused, but only while such
+ * code runs:
  *
- *	- DDL.  An owner may alter its own tables, and so a handler could switch
- *	  off what keeps it to its tenant.
- *	- TRUNCATE, which asks no policy and fires no row trigger.
- *	- Commands that change the session: an inline append runs in a client's.
- *	  SET CONSTRAINTS would outlive the call; DISCARD, DEALLOCATE, UNLISTEN
- *	  and commands on cursors and prepared statements would reach the
- *	  client's own; RESET ALL would reset the tenant.
- *	- Writing a table that was not declared.  A rebuild would not clear it,
- *	  and verify would not see it.  Every plan says which tables it writes;
- *	  what happens through triggers, cascades and functions runs plans of its
- *	  own.
- *	- Writing a row of another tenant (row_guard.c).
+ * - DDL.  An owner may alter its own tables, so a handler could disable the
+ *   trigger that keeps it to its tenant.
+ * - TRUNCATE, which applies no policy and fires no row trigger.
+ * - Commands that change the session, because an inline append runs in a
+ *   client's session.  SET CONSTRAINTS would outlive the call.  DISCARD,
+ *   DEALLOCATE, UNLISTEN and commands on cursors and prepared statements would
+ *   affect the client's own.  RESET ALL would reset the tenant.
+ * - Writing a table that was not declared.  A rebuild would not clear it, and
+ *   verify would not see it.  Every plan lists the tables it writes; triggers,
+ *   cascades and functions run plans of their own.
+ * - Writing a row of another tenant (row_guard.c).
+ * - Using the client's cursors (portals.c) or its descriptors of large
+ *   objects, and making errors fatal.
  *
- *	- The client's cursors (portals.c), its descriptors of large objects, and
- *	  making errors fatal.
- *
- * Not seen: sequences, large objects as such, and what dblink or a foreign data
- * wrapper does elsewhere.
+ * Not detected: sequences, large objects themselves, and what dblink or a
+ * foreign data wrapper does elsewhere.
  */
 #include "base/compat.h"
 
@@ -82,10 +80,10 @@ check_write(const PjUserCode *code, Oid relid)
 				errcode(ERRCODE_PJ_UNDECLARED),
 				errmsg("projection \"%s\" cannot write table \"%s\" now",
 					   code->projection, get_rel_name(relid)),
-				errdetail("Its code is being looked at, not applied."));
+				errdetail("Its code is not being applied to an event."));
 }
 
-/* COPY plans nothing. */
+/* COPY has no plan, so check its table here. */
 static void
 check_copy(const PjUserCode *code, const CopyStmt *copy)
 {
@@ -124,8 +122,8 @@ guard_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 /* ---- functions ---- */
 
 /*
- * Descriptors of large objects are the session's: with a client's the code
- * could read and write what its owner may not.
+ * Descriptors of large objects belong to the session.  With a client's
+ * descriptor the code could read and write what its owner may not.
  */
 static bool
 is_session_function(Oid function)
@@ -165,11 +163,14 @@ guard_access(ObjectAccessType access, Oid classId, Oid objectId, int subId,
 				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				errmsg("projection \"%s\" cannot call function %s",
 					   code->projection, format_procedure(objectId)),
-				errdetail("It would reach what belongs to the session."),
-				errhint("Of large objects lo_get and lo_put can be used."));
+				errdetail("It would access state of the session."),
+				errhint("For large objects, use lo_get and lo_put."));
 }
 
-/* With it an error of the code would end the session, not the event. */
+/*
+ * GUC check hook: with exit_on_error, an error in the code would end the
+ * session, not just fail the event.
+ */
 static bool
 check_exit_on_error(bool *newval, void **extra, GucSource source)
 {
@@ -191,13 +192,16 @@ check_plan(const PjUserCode *code, const PlannedStmt *plan)
 	{
 		const RangeTblEntry *rte = rt_fetch(lfirst_int(cell), plan->rtable);
 
-		/* a view with INSTEAD OF triggers keeps nothing itself */
+		/* a view with INSTEAD OF triggers stores no rows itself */
 		if (rte->rtekind == RTE_RELATION && rte->relkind != RELKIND_VIEW)
 			check_write(code, rte->relid);
 	}
 }
 
-/* After the owner's rights have been checked, before anything is written. */
+/*
+ * ExecutorStart hook: runs after privileges have been checked and before
+ * anything is written.
+ */
 static void
 guard_executor(QueryDesc *query, int eflags)
 {

@@ -1,15 +1,15 @@
 /*
  * deadline.c
- *	  How long a projection's code may run.
+ *	  The time limit for a projection's code.
  *
- * A worker has nobody who would cancel a handler that never returns, so one
- * call of it may take no longer than the projection's timeout.  (In a client's
- * session its own statement_timeout counts.)  The call is cancelled as by
- * statement_timeout.  Code can catch that, so the time it took decides, not
- * the error it ends with.  Code that catches it and goes on is cancelled again,
- * and after a few times the worker ends itself: caution.c says what becomes of
- * the event.  (Code that never looks whether it is cancelled, such as a loop in
- * a C function, cannot be ended this way.)
+ * Nobody is there to cancel a handler that never returns in a worker, so one
+ * call may take no longer than the projection's timeout.  (In a client's
+ * session its own statement_timeout applies.) The call is cancelled in the
+ * same way as by statement_timeout.  Code can catch that error, so the time it
+ * took decides, not the error it ends with.  Code that catches the error and
+ * continues is cancelled again.  After a few times the worker exits: caution.c
+ * describes what happens to the event then.  (Code that never checks for
+ * interrupts, such as a loop in a C function, cannot be stopped this way.)
  */
 #include "base/compat.h"
 
@@ -26,15 +26,20 @@ static struct
 {
 	int			timeout_ms;		/* 0 if there is none */
 	TimestampTz start;
-	bool		passed;			/* of the last call */
+	bool		passed;			/* the last call exceeded its timeout */
 } deadline;
 
-/* How often a call is cancelled again, and when the worker gives up. */
+/*
+ * How often a call is cancelled again, and how many times before the worker
+ * exits.
+ */
 #define AGAIN_MIN_MS	250
 #define AGAIN_MAX_MS	1000
 #define IGNORED_CANCELS	3
 
-/* What a worker does between calls, every now and then. */
+/*
+ * A function that a worker runs between calls, but not more often than this.
+ */
 #define BETWEEN_MS		500
 
 static void (*between_calls) (void) = NULL;
@@ -43,7 +48,7 @@ static TimestampTz between_at = 0;
 static TimeoutId last_resort = MAX_TIMEOUTS;
 static volatile sig_atomic_t ignored = false;
 
-/* Signal handler: the call has ignored that it was cancelled. */
+/* Signal handler: the call has ignored several cancels. */
 static void
 end_worker(void)
 {
@@ -53,7 +58,7 @@ end_worker(void)
 	SetLatch(MyLatch);
 }
 
-/* Has this process been ended for that reason? */
+/* Is this process exiting for that reason? */
 bool
 pj_deadline_ignored(void)
 {
@@ -61,8 +66,8 @@ pj_deadline_ignored(void)
 }
 
 /*
- * Cancel the call when its time is over, and again if need be.  Not by
- * enable_timeouts(), which takes no first time for a repeated timeout.
+ * Cancel the call when its time is over, and repeat.  enable_timeouts() cannot
+ * do this, because a repeated timeout cannot have a different first delay.
  */
 static void
 arm(int timeout_ms)
@@ -78,14 +83,14 @@ arm(int timeout_ms)
 												  (IGNORED_CANCELS + 1)));
 }
 
-/* Have a function called between calls of projections' code. */
+/* Register a function to be called between calls of projections' code. */
 void
 pj_between_calls(void (*hook) (void))
 {
 	between_calls = hook;
 }
 
-/* A call begins. */
+/* A call begins: start its timeout. */
 void
 pj_deadline_begin(int timeout_ms)
 {
@@ -103,7 +108,7 @@ pj_deadline_begin(int timeout_ms)
 	arm(timeout_ms);
 }
 
-/* It is over, one way or the other. */
+/* The call has ended, with or without an error: stop its timeout. */
 void
 pj_deadline_disarm(void)
 {
@@ -117,13 +122,13 @@ pj_deadline_disarm(void)
 												 GetCurrentTimestamp(),
 												 deadline.timeout_ms);
 
-	/* what was cancelled is the call, and it has ended */
+	/* the pending cancel was meant for the call, which has ended */
 	if (deadline.passed)
 		QueryCancelPending = false;
 	deadline.timeout_ms = 0;
 }
 
-/* It has returned: an error if it took too long to do so. */
+/* The call has returned.  Raise an error if it took too long. */
 void
 pj_deadline_end(void)
 {
@@ -136,7 +141,7 @@ pj_deadline_end(void)
 				errmsg("%s", pj_deadline_message()));
 }
 
-/* Did the last call take too long? */
+/* Did the last call exceed its timeout? */
 bool
 pj_deadline_passed(void)
 {

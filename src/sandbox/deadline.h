@@ -1,6 +1,6 @@
 /*
  * deadline.h
- *	  How long a projection's code may run.
+ *	  The time limit for a projection's code.
  */
 #ifndef PJ_DEADLINE_H
 #define PJ_DEADLINE_H

@@ -1,17 +1,17 @@
 /*
  * portals.c
- *	  Keeping a client's cursors from a projection's code.
+ *	  Protect a client's cursors from a projection's code.
  *
- * An inline append runs a projection's code in a client's session, and cursors
- * are known by name to all code of a session.  The code could fetch from a
- * client's cursor what its owner may not read, or close it and open another of
- * the same name, which the client would then run.  (PL/pgSQL does that without
- * a command that a hook could see.)
+ * An inline append runs a projection's code in a client's session, and all
+ * code in a session can use its cursors by name.  The code could fetch rows
+ * that its owner may not read from a client's cursor.  Or it could close the
+ * cursor and open another one with the same name, from which the client would
+ * then fetch.  (PL/pgSQL does that without a command that a hook could see.)
  *
- * So cursors that could be fetched from are marked as active while the code
- * runs: PostgreSQL then refuses to fetch from them and to close them.  A cursor
- * that the code leaves open is closed.  Most sessions have no cursor open, which
- * is found out without looking at any.
+ * So while the code runs, cursors that could be fetched from are marked as
+ * active: PostgreSQL then refuses to fetch from them or close them.  Cursors
+ * that the code leaves open are closed.  Most sessions have no open cursor,
+ * which can be found out without scanning the portals.
  */
 #include "base/compat.h"
 
@@ -32,10 +32,10 @@ static PjStatement select_cursors = {
 };
 
 /*
- * Is there any portal that could be fetched from?  If there is, PostgreSQL's
- * function leaves its scan of the portals open, because its own callers then
- * raise an error: end it as they do.  Nobody runs users' code within such a
- * scan, so there is no other one at this level.
+ * Is there a portal that could be fetched from?  If there is,
+ * ThereAreNoReadyPortals() leaves its hash scan open, because its own callers
+ * then raise an error.  End the scan as they do.  Users' code never runs
+ * within such a scan, so there is no other scan at this nesting level.
  */
 static bool
 is_any_ready(void)
@@ -46,7 +46,7 @@ is_any_ready(void)
 	return true;
 }
 
-/* The portals that could be fetched from. */
+/* Returns the portals that could be fetched from. */
 static List *
 ready_portals(void)
 {
@@ -72,8 +72,8 @@ ready_portals(void)
 }
 
 /*
- * Hide the session's cursors.  Returns which, in the current memory context.
- * They cannot go away meanwhile.
+ * Hide the session's cursors.  Returns a list of them, in the current memory
+ * context.  They cannot be dropped until pj_portals_show().
  */
 List *
 pj_portals_hide(void)
@@ -86,7 +86,7 @@ pj_portals_hide(void)
 	return hidden;
 }
 
-/* Show them again, whatever has happened. */
+/* Show the hidden cursors again, also after an error. */
 void
 pj_portals_show(List *hidden)
 {
@@ -96,7 +96,7 @@ pj_portals_show(List *hidden)
 		((Portal) lfirst(cell))->status = PORTAL_READY;
 }
 
-/* Close the cursors that code has left open; the others are hidden now. */
+/* Close the cursors that the code has left open; all others are hidden now. */
 void
 pj_portals_drop_left(void)
 {

@@ -1,6 +1,6 @@
 /*
  * portals.h
- *	  Keeping a client's cursors from a projection's code.
+ *	  Protect a client's cursors from a projection's code.
  */
 #ifndef PJ_PORTALS_H
 #define PJ_PORTALS_H

@@ -1,24 +1,25 @@
 /*
  * row_guard.c
- *	  Keeping a projection's code to the rows of its event's tenant.
+ *	  Restrict a projection's code to the rows of its event's tenant.
  *
- * A row of another tenant, old or new, fails the event: a rebuild of that
- * tenant would lose it.  Targets of handlers and statements carry a trigger for
- * that,
+ * If the code writes a row whose old or new version belongs to another tenant,
+ * the event fails, because a rebuild of that tenant would lose the change.
+ * Targets of handlers and statements have a trigger for this check:
  *
  *		AFTER INSERT OR UPDATE OR DELETE FOR EACH ROW
  *		WHEN (projector.in_projection())
  *		EXECUTE FUNCTION projector.guard_tenant()
  *
- * which no other trigger can get round: what it sees is what has been written.
- * It is an ordinary one, so that dumps have it, and goes with the extension.
+ * No other trigger can bypass it, because it sees what has been written.  It
+ * is an ordinary trigger, so that dumps include it, and it is dropped with the
+ * extension.
  *
- * Taken literally that costs some 7 % of a simple handler: every row is queued,
- * and fetched again when the statement is done.  So before a plan is run, the
- * condition is replaced by a stricter one, which makes the trigger fire only for
- * rows that it would refuse.  And where new versions of rows are all there is to
- * look at, they are checked without the trigger.  Where a plan opens a table
- * later, as an INSERT does a partition, the trigger looks at every row itself.
+ * Used as declared, the trigger costs about 7 % of a simple handler: every row
+ * is queued, and fetched again at the end of the statement.  So before a plan
+ * runs, we replace the condition by a stricter one, and the trigger fires only
+ * for rows that it would refuse.  If only new row versions have to be checked,
+ * they are checked without the trigger.  If a plan opens a table later, as an
+ * INSERT does with a partition, the trigger itself checks every row.
  */
 #include "base/compat.h"
 
@@ -49,7 +50,9 @@ PG_FUNCTION_INFO_V1(projector_in_projection);
 
 /* ---- the trigger ---- */
 
-/* A function of ours without arguments: no right to look it up is needed. */
+/*
+ * Look up one of our functions without arguments, without checking privileges.
+ */
 static Oid
 own_function(const char *name)
 {
@@ -61,7 +64,10 @@ own_function(const char *name)
 															  false)));
 }
 
-/* Its oid, looked up again when some function has changed. */
+/*
+ * Returns the OID of the trigger function; looks it up again when any function
+ * has changed.
+ */
 static Oid
 guard_function(void)
 {
@@ -89,7 +95,7 @@ is_guard_condition(char *condition)
 		((FuncExpr *) node)->funcid == own_function("in_projection");
 }
 
-/* Is a trigger the guard, as it is to be? */
+/* Is this trigger the guard, enabled and with the right definition? */
 bool
 pj_rowguard_is(const Trigger *trigger)
 {
@@ -103,7 +109,7 @@ pj_rowguard_is(const Trigger *trigger)
 		is_guard_condition(trigger->tgqual);
 }
 
-/* Does a projection's code run now? */
+/* Is a projection's code running now? */
 Datum
 projector_in_projection(PG_FUNCTION_ARGS)
 {
@@ -112,7 +118,7 @@ projector_in_projection(PG_FUNCTION_ARGS)
 
 /* ---- rows ---- */
 
-/* Is a value of column tenant_id this tenant? */
+/* Does a value of column tenant_id mean this tenant? */
 static bool
 is_tenant(Datum value, Form_pg_attribute attribute, const char *tenant)
 {
@@ -147,7 +153,7 @@ refuse_row(const PjUserCode *code, const char *table)
 			errhint("Set tenant_id to the event's, and have it in the WHERE clause of every UPDATE and DELETE."));
 }
 
-/* An error if a row is not of the event's tenant. */
+/* Raise an error if a row does not belong to the event's tenant. */
 static void
 check_row(const PjUserCode *code, Relation rel, HeapTuple row)
 {
@@ -168,8 +174,8 @@ check_row(const PjUserCode *code, Relation rel, HeapTuple row)
 }
 
 /*
- * AFTER each row of a target of a handler or statement.  It does nothing
- * unless a projection's code writes the row.
+ * The trigger function, called after each row of a target of a handler or
+ * statement.  It does nothing unless a projection's code writes the row.
  */
 Datum
 projector_guard_tenant(PG_FUNCTION_ARGS)
@@ -194,7 +200,7 @@ projector_guard_tenant(PG_FUNCTION_ARGS)
 
 /* ---- the condition ---- */
 
-/* The same for a row that has just been written, or is gone. */
+/* Does a row that was just written or deleted belong to the event's tenant? */
 static bool
 is_own_row(const PjUserCode *code, TupleTableSlot *row)
 {
@@ -210,7 +216,10 @@ is_own_row(const PjUserCode *code, TupleTableSlot *row)
 		is_tenant(value, TupleDescAttr(desc, attno - 1), code->tenant);
 }
 
-/* Must the trigger fire?  The rows are where PostgreSQL has them for it. */
+/*
+ * The replaced condition: must the trigger fire?  PostgreSQL has put the rows
+ * into the slots of the expression context.
+ */
 static Datum
 is_to_fire(ExprState *state, ExprContext *econtext, bool *isnull)
 {
@@ -225,8 +234,8 @@ is_to_fire(ExprState *state, ExprContext *econtext, bool *isnull)
 }
 
 /*
- * PostgreSQL compiles the condition of a trigger for each statement, when it
- * needs it first.  It finds one that is there.
+ * PostgreSQL compiles a trigger's condition once per statement, when it first
+ * needs it.  It uses this one if it is already there.
  */
 static ExprState condition = {
 	.type = T_ExprState,
@@ -236,7 +245,7 @@ static ExprState condition = {
 
 /* ---- without the trigger ---- */
 
-/* A row has been written: raise an error if it is of another tenant. */
+/* A row has been written: raise an error if it belongs to another tenant. */
 static Datum
 check_new_row(ExprState *state, ExprContext *econtext, bool *isnull)
 {
@@ -256,9 +265,9 @@ static ExprState check = {
 };
 
 /*
- * Will every row that the plan writes be of the tenant that its new version is
- * of?  Then looking at new versions is enough.  It must insert or update, not
- * set tenant_id, and no other trigger may change what it writes.
+ * Does every row written by the plan keep its tenant?  Then checking the new
+ * version is enough.  The plan must be an INSERT or UPDATE that does not set
+ * tenant_id, and no other trigger may change what it writes.
  */
 static bool
 is_enough_to_check_new(const PlannedStmt *plan, const ResultRelInfo *table)
@@ -280,8 +289,8 @@ is_enough_to_check_new(const PlannedStmt *plan, const ResultRelInfo *table)
 }
 
 /*
- * Have the rows checked as those of a view WITH CHECK OPTION are: when they have
- * been written, without a look at the versions before.
+ * Check the rows like those of a view WITH CHECK OPTION: after they have been
+ * written, without fetching the old versions.
  */
 static void
 check_instead(ResultRelInfo *table)
@@ -306,7 +315,7 @@ check_instead(ResultRelInfo *table)
 
 /* ---- a plan ---- */
 
-/* A plan of a projection's code has been made ready to run. */
+/* Called when a plan of a projection's code has been initialized. */
 void
 pj_rowguard_prepare(QueryDesc *query)
 {

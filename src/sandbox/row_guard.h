@@ -1,6 +1,6 @@
 /*
  * row_guard.h
- *	  Keeping a projection's code to the rows of its event's tenant.
+ *	  Restrict a projection's code to the rows of its event's tenant.
  */
 #ifndef PJ_ROW_GUARD_H
 #define PJ_ROW_GUARD_H

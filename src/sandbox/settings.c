@@ -2,17 +2,18 @@
  * settings.c
  *	  The settings that users' code runs with.
  *
- * The same events must give the same rows whoever appends, rebuilds or
- * verifies them.  So every setting that decides how values are read, written
- * or compared has a fixed value while a projection's code runs and while rows
- * are hashed or compared.  The creator's session would be the wrong model: it
- * is an accident what a driver sets.
+ * The same events must give the same rows in every session that appends,
+ * rebuilds or verifies them.  So every setting that affects how values are
+ * read, written or compared has a fixed value while a projection's code runs,
+ * and while rows are hashed or compared.  Using the creator's settings instead
+ * would be wrong: they depend on what a client driver happens to set.
  *
- * A projection can deviate with "settings", which are set on top of the fixed
- * ones while its code runs.
+ * A projection can override them with "settings", which are set on top of the
+ * fixed ones while its code runs.
  *
- * Setting a variable costs about a microsecond, so only those are set whose
- * value differs.  What they are now is read from the server's own variables.
+ * Setting a variable costs about a microsecond, so only variables with a
+ * different value are set.  Their current values are read from the server's
+ * own variables.
  */
 #include "base/compat.h"
 
@@ -29,23 +30,25 @@
 
 #include "sandbox/settings.h"
 
-/* A setting that is fixed. */
+/* A setting with a fixed value. */
 typedef struct FixedSetting
 {
 	const char *name;
 	const char *value;
-	int			number;			/* the same, unless it is a string */
-	const char *const *same;	/* other names of it, or NULL */
+	int			number;			/* the value, unless it is a string */
+	const char *const *same;	/* equivalent values, or NULL */
 } FixedSetting;
 
 /*
- * Locales in which messages are as in "C".  This is by far the dearest setting
- * to change: the system's locale and environment change with it.
+ * Locales in which messages are the same as in "C".  Changing lc_messages is
+ * by far the most expensive, because it also changes the locale and the
+ * environment of the process.
  */
 static const char *const untranslated[] = {"C.UTF-8", "C.utf8", "POSIX", NULL};
 
 static const FixedSetting fixed_settings[] = {
-	{"quote_all_identifiers", "off", false},	/* others are quoted by it */
+	{"quote_all_identifiers", "off", false},	/* first: it affects how
+												 * others are quoted */
 	{"TimeZone", "UTC"},
 	{"timezone_abbreviations", "Default"},
 	{"DateStyle", "ISO, YMD"},
@@ -68,11 +71,11 @@ static const FixedSetting fixed_settings[] = {
 	{"exit_on_error", "off", false},
 };
 
-/* Where the server keeps them. */
+/* The server's variables for these settings. */
 static struct config_generic *variables[lengthof(fixed_settings)];
 static bool variables_found = false;
 
-/* What a projection's own settings may not name. */
+/* Settings that a projection may not set itself. */
 static const char *const reserved[] = {"search_path", "role",
 	"session_authorization", "session_replication_role", "is_superuser",
 	"exit_on_error", "client_encoding", "seed", "temp_buffers",
@@ -80,12 +83,12 @@ static const char *const reserved[] = {"search_path", "role",
 	"transaction_isolation", "transaction_read_only", "transaction_deferrable",
 NULL};
 
-/* PL/pgSQL's own, which is there once the language has been used. */
+/* A variable of PL/pgSQL; it exists once the language has been used. */
 #define VARIABLE_CONFLICT	"plpgsql.variable_conflict"
 
 /* ---- fixed settings ---- */
 
-/* Built-in variables stay where they are as long as the process lives. */
+/* Built-in variables keep their addresses for the life of the process. */
 static void
 find_variables(void)
 {
@@ -103,7 +106,7 @@ find_variables(void)
 	variables_found = true;
 }
 
-/* Is a string what the setting is to be, under whatever name? */
+/* Is a string equal or equivalent to the fixed value? */
 static bool
 is_same(const char *value, const FixedSetting *fixed)
 {
@@ -115,7 +118,7 @@ is_same(const char *value, const FixedSetting *fixed)
 	return false;
 }
 
-/* Does the variable have the value that it is to have? */
+/* Does the variable have its fixed value? */
 static bool
 is_as_fixed(const struct config_generic *variable, const FixedSetting *fixed)
 {
@@ -141,7 +144,7 @@ is_as_fixed(const struct config_generic *variable, const FixedSetting *fixed)
 	}
 }
 
-/* Set something until the caller's GUC nest level ends. */
+/* Set a variable until the caller's GUC nest level ends. */
 void
 pj_set_local(const char *name, const char *value)
 {
@@ -150,8 +153,8 @@ pj_set_local(const char *name, const char *value)
 }
 
 /*
- * Give every setting that matters its fixed value.  The caller has made a GUC
- * nest level, whose end takes them back.
+ * Set all variables to their fixed values.  The caller has opened a GUC nest
+ * level, whose end restores them.
  */
 void
 pj_pin_settings(void)
@@ -170,9 +173,9 @@ pj_pin_settings(void)
 }
 
 /*
- * Give them their values permanently, in a process whose work is to run users'
- * code: then there is nothing to set for a batch.  Messages stay in the
- * language of the server's log.
+ * Set the fixed values for the whole session, in a process that only runs
+ * users' code.  Then no batch has to set anything.  lc_messages is left
+ * unchanged, so that messages stay in the language of the server log.
  */
 void
 pj_pin_session(void)
@@ -184,8 +187,9 @@ pj_pin_session(void)
 }
 
 /*
- * Has the code that is running changed a setting and not set it back?  What the
- * projection sets itself is not looked at.  Returns its name, or NULL.
+ * Has the running code changed a setting without restoring it?  The
+ * projection's own settings are not checked.  Returns the name of the setting,
+ * or NULL.
  */
 const char *
 pj_changed_setting(const PjSetting *settings)
@@ -204,9 +208,7 @@ pj_changed_setting(const PjSetting *settings)
 	return NULL;
 }
 
-/*
- * Have a function asked before a variable of the server is changed.
- */
+/* Install a check hook for a variable of the server. */
 void
 pj_guard_bool_setting(const char *name, GucBoolCheckHook hook)
 {
@@ -219,9 +221,9 @@ pj_guard_bool_setting(const char *name, GucBoolCheckHook hook)
 			((struct config_bool *) all[v])->check_hook = hook;
 }
 
-/* ---- a projection's own ---- */
+/* ---- a projection's own settings ---- */
 
-/* A value as text, or NULL if it can be none. */
+/* Returns a JSON value as text, or NULL if it cannot be a setting's value. */
 static const char *
 value_text(JsonbValue *value)
 {
@@ -239,8 +241,8 @@ value_text(JsonbValue *value)
 }
 
 /*
- * Turn a JSON object into a list of settings, of those that can be read.
- * Returns what is wrong with it, or NULL.
+ * Read a list of settings from a JSON object, leaving out those that cannot be
+ * read.  Returns what is wrong, or NULL.
  */
 const char *
 pj_settings_read(Jsonb *json, PjSetting **settings)
@@ -277,7 +279,7 @@ pj_settings_read(Jsonb *json, PjSetting **settings)
 	return problem;
 }
 
-/* The same; an error if something is wrong. */
+/* Like pj_settings_read, but raises an error. */
 PjSetting *
 pj_settings_parse(Jsonb *json)
 {
@@ -303,7 +305,7 @@ is_reserved(const char *name)
 	return false;
 }
 
-/* An error if a projection cannot have these settings. */
+/* Raise an error if a projection cannot have these settings. */
 void
 pj_settings_check(const PjSetting *settings)
 {
@@ -322,8 +324,8 @@ pj_settings_check(const PjSetting *settings)
 }
 
 /*
- * Why a projection's settings cannot be set here, or NULL.  A value may be
- * unknown to the server a dump was restored on.
+ * Returns why a projection's settings cannot be set on this server, or NULL.
+ * After a restore, the server may not know a value.
  */
 const char *
 pj_settings_problem(const PjSetting *settings)
@@ -339,8 +341,8 @@ pj_settings_problem(const PjSetting *settings)
 }
 
 /*
- * Set them until the caller's GUC nest level ends.  The caller is the
- * projection's owner, and may set what an ordinary user may set.
+ * Set them until the caller's GUC nest level ends.  The current user is the
+ * projection's owner, so only what an ordinary user may set can be set.
  */
 void
 pj_settings_apply(const PjSetting *settings)

@@ -9,7 +9,7 @@
 #include "utils/guc.h"
 #include "utils/jsonb.h"
 
-/* One setting of a projection's own; a list ends with a name of NULL. */
+/* One of a projection's own settings; a NULL name ends a list. */
 typedef struct PjSetting
 {
 	const char *name;

@@ -1,16 +1,17 @@
 /*
  * table_query.c
- *	  Running a query of ours on tables of users.
+ *	  Run one of our own queries on users' tables.
  *
- * Such a query can run code of users: casts, operators, output functions,
+ * Such a query can run users' code: casts, operators, output functions,
  * triggers, defaults.  The caller has become the projection's owner in the
- * sandbox (user_context.c), so planning and running happen with the owner's rights.
+ * sandbox (user_context.c), so the query is planned and run with the owner's
+ * privileges.
  *
  * FORCE ROW LEVEL SECURITY is meant for the code of handlers.  Our own queries
- * name the tenant they are for, or look for all tenants, and a policy must not
- * hide rows from them.  So policies are left out while the query is rewritten,
- * as they are for checks of foreign keys; code that the query runs, triggers for
- * example, meets them as always.
+ * name their tenant, or look for all tenants, and a policy must not hide rows
+ * from them.  So policies are disabled while the query is rewritten, as for
+ * foreign key checks.  They still apply to code that the query runs, such as
+ * triggers.
  *
  * Rows are received one by one, so that a result needs no more memory than its
  * largest row.
@@ -29,7 +30,7 @@
 
 #include "sandbox/table_query.h"
 
-/* Where the rows of a query go. */
+/* Receives the rows of a query. */
 typedef struct Receiver
 {
 	DestReceiver pub;
@@ -57,8 +58,8 @@ receive_row(TupleTableSlot *slot, DestReceiver *self)
 }
 
 /*
- * Another table takes the place of the one that the query names.  It has the
- * same columns; and its own name may be one that the owner cannot look up.
+ * Replace the table named in the query by another one with the same columns,
+ * whose name the owner may not be allowed to look up.
  */
 static void
 replace_table(Query *query, Oid instead)
@@ -70,7 +71,10 @@ replace_table(Query *query, Oid instead)
 	table->inh = false;
 }
 
-/* Parse and rewrite, without the policies that FORCE adds for an owner. */
+/*
+ * Parse and rewrite, without the policies that FORCE ROW LEVEL SECURITY adds
+ * for an owner.
+ */
 static List *
 analyze_query(const PjTableQuery *query)
 {
@@ -126,8 +130,8 @@ execute(const PjTableQuery *query, Query *rewritten, DestReceiver *dest)
 
 /*
  * Run a query.  Returns how many rows it has returned or changed.  The caller
- * is the projection's owner in the sandbox, with fixed settings if values are
- * turned into text.
+ * has become the projection's owner in the sandbox, with fixed settings if
+ * values are converted to text.
  */
 uint64
 pj_table_query(const PjTableQuery *query)

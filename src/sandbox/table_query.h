@@ -1,6 +1,6 @@
 /*
  * table_query.h
- *	  Running a query of ours on tables of users.
+ *	  Run one of our own queries on users' tables.
  */
 #ifndef PJ_TABLE_QUERY_H
 #define PJ_TABLE_QUERY_H
@@ -11,15 +11,15 @@
 
 typedef struct PjTableQuery
 {
-	const char *sql;			/* of one table; see target.c */
+	const char *sql;			/* on one table; see target_query.c */
 	int			nargs;
 	Oid			types[3];
 	Datum		values[3];
-	Oid			instead;		/* a table with the same columns that takes
-								 * that table's place, or invalid */
-	Snapshot	snapshot;		/* NULL: what is there now */
+	Oid			instead;		/* a table with the same columns to use
+								 * instead of that one, or invalid */
+	Snapshot	snapshot;		/* NULL for the latest */
 
-	/* called for each row, if not NULL, in memory that it may reset */
+	/* Called for each row, if not NULL, in memory that it may reset. */
 	void		(*receive) (void *arg, TupleTableSlot *slot);
 	void	   *arg;
 } PjTableQuery;

@@ -1,23 +1,23 @@
 /*
  * user_context.c
- *	  As whom, and with which settings, code runs.
+ *	  The role and the settings that code runs with.
  *
  * There are two contexts besides the caller's own.  Our own SQL runs as the
- * owner of schema projector with a search_path of pg_catalog alone, so that
- * callers need no privileges on our tables and cannot slip in operators of
- * their own.  A projection's code runs as the projection's owner, in a
+ * owner of schema projector, with only pg_catalog in search_path, so that
+ * callers need no privileges on our tables and cannot inject their own
+ * operators.  A projection's code runs as the projection's owner, in a
  * security-restricted operation, with fixed settings (settings.c), the
- * search_path pinned at its creation and the event's tenant.  What it may not
- * do is in command_guard.c.
+ * search_path that was stored at its creation, and the event's tenant.
+ * command_guard.c lists what it may not do.
  *
- * On error nobody needs to leave them: the end of the (sub)transaction
- * restores role, settings and SPI.
+ * After an error no context has to be left explicitly: the end of the
+ * (sub)transaction restores role, settings and SPI.
  *
- * A projection's code can get into our own context again: with option
- * "may_append" it may append events.  What our own SQL does then is not the
- * projection's doing.  We note the subtransaction in which we entered our own
- * context: if the code catches an error of ours, that subtransaction is gone,
- * and with it the note.
+ * A projection's code can enter our own context again: with option
+ * "may_append" it may append events.  What our own SQL does then does not
+ * count as the projection's code.  We remember the subtransaction in which our
+ * own context was entered.  If the code catches an error raised there, that
+ * subtransaction has been aborted, and the entry no longer counts.
  */
 #include "base/compat.h"
 
@@ -41,13 +41,16 @@ PG_FUNCTION_INFO_V1(projector_tenant_id);
 
 static PjUserCode *running = NULL;
 
-/* Where the running code got into our own context, or invalid. */
+/*
+ * The subtransaction in which the running code entered our own context, or
+ * invalid.
+ */
 static SubTransactionId internal = InvalidSubTransactionId;
 
-/* The server has cancelled the query while a projection's code ran. */
+/* Was the query cancelled while a projection's code ran? */
 static bool cancelled = false;
 
-/* The owner of schema projector. */
+/* Returns the owner of schema projector. */
 static Oid
 schema_owner(void)
 {
@@ -68,7 +71,7 @@ schema_owner(void)
 
 /*
  * Start running our own SQL: become the owner of schema projector and connect
- * to SPI.  Memory is allocated where the caller had it allocated.
+ * to SPI.  The caller's memory context stays current.
  */
 void
 pj_enter_internal(PjContext *saved)
@@ -100,8 +103,8 @@ pj_leave_internal(PjContext *saved)
 }
 
 /*
- * Is it the server that cancels the query?  Only ProcessInterrupts() does
- * that; a projection's code may raise the same SQLSTATE itself.
+ * Did the server cancel the query?  Only errors from ProcessInterrupts()
+ * count; a projection's code may raise the same SQLSTATE itself.
  */
 bool
 pj_is_cancel(const ErrorData *error)
@@ -112,8 +115,9 @@ pj_is_cancel(const ErrorData *error)
 }
 
 /*
- * Error context callback: note a cancel while it is being raised.  The code
- * may catch it, and some languages raise it again as an error of their own.
+ * Error context callback: remember a cancel while it is being raised.  The
+ * code may catch it, and some languages raise it again as an error of their
+ * own.
  */
 static void
 note_cancel(void *arg)
@@ -131,8 +135,8 @@ note_cancel(void *arg)
 }
 
 /*
- * Has the query been cancelled while a projection's code ran, since
- * pj_forget_cancel() was called?
+ * Was the query cancelled while a projection's code ran, since the last call
+ * of pj_forget_cancel()?
  */
 bool
 pj_was_cancelled(void)
@@ -147,7 +151,7 @@ pj_forget_cancel(void)
 }
 
 /*
- * Code that catches a cancel cannot go on by that: call this when it has
+ * Code must not escape a cancel by catching it.  Call this when the code has
  * returned.
  */
 void
@@ -171,8 +175,8 @@ enter_user_code(const PjUserCode *code, PjContext *saved)
 }
 
 /*
- * Set what the running code is to be run with.  A fold whose expressions depend
- * on no setting, and whose table has no code of its own, need not pay for that.
+ * Apply the settings of the running code.  A fold can skip this if its
+ * expressions depend on no setting and its table runs no users' code.
  */
 void
 pj_pin_user_code(void)
@@ -188,8 +192,8 @@ pj_pin_user_code(void)
 }
 
 /*
- * Run a piece of a projection's code.  Whatever settings it leaves behind are
- * rolled back: user code does not outlive its call.
+ * Run a projection's code.  Settings that it changes are rolled back, so that
+ * nothing outlives the call.
  */
 void
 pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg)
@@ -204,7 +208,7 @@ pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg)
 	PG_TRY();
 	{
 		if (outer == NULL)
-			cancelled = false;	/* an earlier call's */
+			cancelled = false;	/* may be left from an earlier call */
 		running = code;
 		internal = InvalidSubTransactionId;
 		if (!code->lazy)
@@ -228,9 +232,9 @@ pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg)
 }
 
 /*
- * An event has been applied: the next one must find the settings as this one
- * did.  Handlers have a nest level each; a fold or a statement is an expression
- * of its events, and has no business changing settings.
+ * An event has been applied: the next one must see the same settings.  Each
+ * call of a handler has a GUC nest level of its own.  A fold or a statement
+ * must not change settings at all.
  */
 void
 pj_check_pinned(void)
@@ -247,7 +251,7 @@ pj_check_pinned(void)
 				errhint("Use SET in the definition of the function, or \"settings\" of the projection."));
 }
 
-/* For handlers: is the event being replayed, not just appended? */
+/* For handlers: is the event being replayed, rather than just appended? */
 Datum
 projector_is_replay(PG_FUNCTION_ARGS)
 {
@@ -255,8 +259,8 @@ projector_is_replay(PG_FUNCTION_ARGS)
 }
 
 /*
- * The tenant whose event is being applied.  A setting could be forged in a
- * session that has not loaded this library; this cannot.
+ * Returns the tenant whose event is being applied.  Unlike a setting, it
+ * cannot be forged in a session that has not loaded this library.
  */
 Datum
 projector_tenant_id(PG_FUNCTION_ARGS)
@@ -266,21 +270,21 @@ projector_tenant_id(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(running->tenant));
 }
 
-/* The running code's next event is replayed, or not. */
+/* Set whether the running code's next event is a replayed one. */
 void
 pj_set_replay(bool replay)
 {
 	running->replay = replay;
 }
 
-/* The projection's code that is running, or NULL. */
+/* Returns the projection's code that is running, or NULL. */
 const PjUserCode *
 pj_user_code(void)
 {
 	return running;
 }
 
-/* Is it SQL of ours that runs, though a projection's code has called it? */
+/* Is our own SQL running, called by a projection's code? */
 static bool
 is_internal(void)
 {
@@ -288,14 +292,17 @@ is_internal(void)
 		SubTransactionIsActive(internal);
 }
 
-/* The projection's code if what is executed now is its own, or NULL. */
+/*
+ * Returns the projection's code if that code itself is executing now, not our
+ * own SQL; else NULL.
+ */
 const PjUserCode *
 pj_user_code_executing(void)
 {
 	return running == NULL || is_internal() ? NULL : running;
 }
 
-/* A projection's code may not call this function. */
+/* Raise an error if this function is called by a projection's code. */
 void
 pj_refuse_in_user_code(const char *function)
 {
@@ -308,8 +315,8 @@ pj_refuse_in_user_code(const char *function)
 }
 
 /*
- * Work that must see what others have just committed cannot be done with an
- * old snapshot.
+ * Some work must see what other transactions have just committed, so it cannot
+ * be done with an old snapshot.
  */
 void
 pj_require_read_committed(const char *function)

@@ -1,6 +1,6 @@
 /*
  * user_context.h
- *	  As whom, and with which settings, code runs.
+ *	  The role and the settings that code runs with.
  */
 #ifndef PJ_USER_CONTEXT_H
 #define PJ_USER_CONTEXT_H
@@ -23,19 +23,19 @@ typedef struct PjUserCode
 	const char *projection;
 	Oid			owner;
 	const char *search_path;
-	const PjSetting *settings;	/* its own, on top of the fixed ones; or NULL */
+	const PjSetting *settings;	/* the projection's own, or NULL */
 	const char *tenant;
-	bool		lazy;			/* it asks for its settings when it needs them */
-	bool		pinned;			/* they have been set */
+	bool		lazy;			/* settings are applied on demand */
+	bool		pinned;			/* they have been applied */
 	bool		may_append;
-	bool		replay;			/* the event is not just being appended */
+	bool		replay;			/* the event is replayed, not just appended */
 
 	/*
-	 * Raises an error if the code may not write a table, or the table is not
-	 * fit to be written.  NULL: it may not write anything.
+	 * Raises an error if the code may not write a table, or if the table is
+	 * not in a state to be written.  NULL: it may not write anything.
 	 */
 	void		(*check_write) (const struct PjUserCode *code, Oid relid);
-	const void *definition;		/* whatever check_write needs */
+	const void *definition;		/* for check_write */
 } PjUserCode;
 
 extern void pj_enter_internal(PjContext *saved);

@@ -1,12 +1,12 @@
--- Everything a user sees lives in two places: tables, views and types in the
--- schema "projector", which belongs to the extension, and functions named
--- projector_* in the schema the extension is created in.
+-- Everything that users see is in two places: tables, views and types are in
+-- schema "projector", which belongs to the extension; functions named
+-- projector_* are in the schema in which the extension is created.
 CREATE SCHEMA projector;
 COMMENT ON SCHEMA projector IS 'event log, projections and their checkpoints';
 
--- What a handler receives, whatever the table it was read from looks like.
--- The columns have the default collation, so that a handler's comparisons
--- use the indexes of its own tables.
+-- What a handler receives, independent of the table that the event was read
+-- from.  The columns have the default collation, so that a handler's
+-- comparisons can use the indexes of its own tables.
 CREATE TYPE projector.event AS (
     log_seq         bigint,
     tenant_id       text,

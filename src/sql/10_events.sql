@@ -1,5 +1,5 @@
--- The log.  Identifiers compare bytewise: their order must not depend on the
--- operating system's collations, and bytewise is the fastest order there is.
+-- The log.  Identifiers are compared bytewise: their order must not depend on
+-- the operating system's collations, and bytewise comparison is the fastest.
 -- All unique keys begin with tenant_id, so that the table can be partitioned
 -- by it.
 CREATE TABLE projector.events (
@@ -25,20 +25,21 @@ COMMENT ON COLUMN projector.events.sequence_number IS
 COMMENT ON COLUMN projector.events.payload_hash IS
     'sha256(convert_to(payload::text, ''UTF8''))';
 
--- Notes, before a statement draws positions, which ones readers have passed.
+-- Before a statement draws log positions: records which ones readers have
+-- passed.
 CREATE FUNCTION projector.events_before_statement() RETURNS trigger
 LANGUAGE C AS 'MODULE_PATHNAME', 'projector_events_before_statement';
 
--- Checks one new event's own columns and fills or checks its payload hash.
+-- Checks the columns of one new event, and sets or checks its payload hash.
 CREATE FUNCTION projector.events_before_insert() RETURNS trigger
 LANGUAGE C AS 'MODULE_PATHNAME', 'projector_events_before_insert';
 
 -- Checks the order of a statement's new events within their aggregates, and
--- hands them to the projections that subscribe to them.
+-- passes them to the projections that subscribe to them.
 CREATE FUNCTION projector.events_capture() RETURNS trigger
 LANGUAGE C AS 'MODULE_PATHNAME', 'projector_events_capture';
 
--- Refuses to change or remove events.
+-- Refuses to change or delete events.
 CREATE FUNCTION projector.events_append_only() RETURNS trigger
 LANGUAGE C AS 'MODULE_PATHNAME', 'projector_events_append_only';
 
@@ -54,8 +55,8 @@ CREATE TRIGGER events_append_only BEFORE UPDATE OR DELETE OR TRUNCATE
     FOR EACH STATEMENT EXECUTE FUNCTION projector.events_append_only();
 
 -- Appends one event to an aggregate and returns its sequence number.
--- Projections see it when the calling transaction commits, and never if it
--- does not.  Tables: events (insert), and whatever capture writes.
+-- Projections see the event only if the calling transaction commits.
+-- Tables: events (insert), and those that events_capture writes.
 CREATE FUNCTION projector_append(
     tenant_id text, aggregate_id text, event_type text, payload jsonb,
     expected_version bigint DEFAULT NULL, metadata jsonb DEFAULT '{}',
@@ -66,7 +67,8 @@ AS 'MODULE_PATHNAME', 'projector_append';
 COMMENT ON FUNCTION projector_append IS 'append one event to an aggregate';
 
 -- Appends an array of events to one aggregate, all or none, and returns the
--- sequence number of the last.  Tables: as projector_append.
+-- sequence number of the last.
+-- Tables: as projector_append.
 CREATE FUNCTION projector_append_batch(
     tenant_id text, aggregate_id text, events jsonb,
     expected_version bigint DEFAULT NULL)
@@ -76,8 +78,9 @@ AS 'MODULE_PATHNAME', 'projector_append_batch';
 COMMENT ON FUNCTION projector_append_batch IS
     'append several events to an aggregate, all or none';
 
--- Where the log has gaps: events that were there and are not.  It has none,
--- unless somebody has removed events with the triggers disabled.  Reads all.
+-- Gaps in the log: events that were appended but no longer exist.  There are
+-- none, unless events were deleted while the triggers were disabled.  Reads
+-- the whole log.
 CREATE VIEW projector.missing_events AS
 SELECT tenant_id, aggregate_id, before + 1 AS first_sequence_number,
        sequence_number - 1 AS last_sequence_number

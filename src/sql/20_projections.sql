@@ -1,7 +1,8 @@
--- The registry.  Functions are kept as text: an oid would not survive a dump,
--- and a regproc column blocks pg_upgrade.  Owner and targets are known by oid in
--- the database that the projection lives in, so that renames are followed and a
--- new role that takes an old name gets no rights; their names are for dumps.
+-- The registry.  Functions are stored as text: an OID would not survive a
+-- dump, and a regproc column blocks pg_upgrade.  Owner and targets are
+-- identified by OID in the database that the projection lives in.  So renames
+-- are followed, and a new role that reuses an old name gets no privileges.
+-- Their names are stored for dumps.
 CREATE TABLE projector.projections (
     projection_id    integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name             text COLLATE "C" NOT NULL UNIQUE,
@@ -66,19 +67,18 @@ COMMENT ON COLUMN projector.projections.target_changes IS
 COMMENT ON COLUMN projector.projections.settings IS
     'settings its code runs with, on top of those that are fixed for all';
 
--- Tells every session that its copy of the registry is out of date.
+-- Tells every session that its cached copy of the registry is out of date.
 CREATE FUNCTION projector.projections_changed() RETURNS trigger
 LANGUAGE C AS 'MODULE_PATHNAME', 'projector_projections_changed';
 CREATE TRIGGER projections_changed
     AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON projector.projections
     FOR EACH STATEMENT EXECUTE FUNCTION projector.projections_changed();
--- Whoever writes the registry with session_replication_role = replica changes
--- what sessions know of it too.
+-- The trigger must also fire if session_replication_role is replica.
 ALTER TABLE projector.projections ENABLE ALWAYS TRIGGER projections_changed;
 
--- The last event applied, by projection and aggregate.  Every batch updates
--- its rows in place: there is room on each page, and no index on anything
--- that changes.
+-- The last event applied, per projection and aggregate.  Every batch updates
+-- these rows.  The fillfactor leaves room on each page and no index contains a
+-- column that changes, so that the updates are HOT.
 CREATE TABLE projector.projection_offsets (
     projection_id        integer NOT NULL,
     tenant_id            text COLLATE "C" NOT NULL,
@@ -93,8 +93,9 @@ CREATE TABLE projector.projection_offsets (
 COMMENT ON TABLE projector.projection_offsets IS
     'the last sequence number each projection applied for each aggregate';
 
--- One row per projection and tenant that a drain has seen or an operator has
--- given a setting of its own.
+-- One row per projection and tenant, created when a worker or drain first
+-- processes the tenant, or when an operator gives it a mode or pause of its
+-- own.
 CREATE TABLE projector.projection_cursors (
     projection_id integer NOT NULL,
     tenant_id     text COLLATE "C" NOT NULL,
@@ -131,7 +132,8 @@ COMMENT ON COLUMN projector.projection_cursors.definition_hash IS
 CREATE INDEX projection_cursors_behind_idx ON projector.projection_cursors
     (projection_id, tenant_id) WHERE state IN ('replaying', 'switching');
 
--- The sum of row hashes of each tenant's read model, with every batch.
+-- The sum of the row hashes of each tenant's read model.  For folds it is
+-- updated with every batch.
 CREATE TABLE projector.projection_digests (
     projection_id integer NOT NULL,
     tenant_id     text COLLATE "C" NOT NULL,
@@ -147,7 +149,7 @@ COMMENT ON TABLE projector.projection_digests IS
 COMMENT ON COLUMN projector.projection_digests.layout IS
     'tells whether the same columns were hashed';
 
--- Adds up digests, modulo 2^128.
+-- Adds digests, modulo 2^128.
 CREATE FUNCTION projector.digest_add(a text, b text) RETURNS text
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'projector_digest_add';
@@ -155,8 +157,9 @@ CREATE AGGREGATE projector.digest_sum(text) (
     SFUNC = projector.digest_add, STYPE = text,
     INITCOND = '00000000000000000000000000000000', PARALLEL = SAFE);
 
--- What appends have applied inline, to be added to the cursors by a worker: a
--- row that all appenders of a tenant write would make them wait for each other.
+-- Counts and digests of inline appends, which a worker later adds to the
+-- cursors.  If all appends of a tenant updated the same row, they would wait
+-- for each other.
 CREATE TABLE projector.projection_deltas (
     projection_id   integer NOT NULL,
     tenant_id       text COLLATE "C" NOT NULL,
@@ -170,14 +173,14 @@ CREATE TABLE projector.projection_deltas (
     layout          bigint NOT NULL,
     last_log_seq    bigint NOT NULL
 );
--- A publication of all tables would otherwise forbid to remove its rows.
+-- Otherwise a publication of all tables would prevent deleting rows.
 ALTER TABLE projector.projection_deltas REPLICA IDENTITY FULL;
 COMMENT ON TABLE projector.projection_deltas IS
     'what has been applied inline, and not been added to the cursors yet';
 
--- The work list.  A pending row is claimed through claim_idx.  Once its
--- aggregate is found to be waiting for a failed or dead event, the row is
--- marked as held, so that a claim does not look at it again.
+-- The outbox.  A pending row is claimed through claim_idx.  If its aggregate
+-- waits for a failed or dead event, the row is marked as held, so that it is
+-- not claimed again.
 CREATE TABLE projector.apply_outbox (
     projection_id   integer NOT NULL,
     log_seq         bigint NOT NULL,
@@ -208,14 +211,16 @@ CREATE INDEX apply_outbox_claim_idx ON projector.apply_outbox
     (projection_id, tenant_id, log_seq) WHERE status = 'pending' AND NOT held;
 CREATE INDEX apply_outbox_retry_idx ON projector.apply_outbox
     (projection_id, tenant_id, next_attempt_at) WHERE status = 'failed';
+CREATE INDEX apply_outbox_due_idx ON projector.apply_outbox
+    (projection_id, next_attempt_at) WHERE status = 'failed';
 CREATE INDEX apply_outbox_dead_idx ON projector.apply_outbox
     (projection_id, next_attempt_at) WHERE status = 'dead';
 CREATE INDEX apply_outbox_blocked_idx ON projector.apply_outbox
     (projection_id, tenant_id, aggregate_id, sequence_number)
     WHERE held OR status IN ('failed', 'dead');
 
--- One row per event that failed; open until it is applied, skipped or
--- rebuilt.
+-- One row per event that failed.  It is open until the event is applied,
+-- skipped or rebuilt.
 CREATE TABLE projector.projection_failures (
     id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     projection_id   integer NOT NULL,
@@ -250,14 +255,15 @@ CREATE INDEX projection_failures_tenant_idx
 CREATE INDEX projection_failures_resolved_idx
     ON projector.projection_failures (resolved_at)
     WHERE resolved_at IS NOT NULL;
--- Passed over because an operator said so.  (The failure of an event that is no
--- longer subscribed to is closed as skipped too, but binds no replay.)
+-- Events that must be skipped by decision of an operator, or of option
+-- on_error or on_rebuild_error.  (The failure of an event that is no longer
+-- subscribed to is also closed as skipped, but a replay does not skip it.)
 CREATE UNIQUE INDEX projection_failures_skipped_idx
     ON projector.projection_failures (projection_id, log_seq)
     WHERE resolution = 'skipped' AND metadata ? 'skip_reason';
 
--- Rebuilds and catch-ups in the background, one row for each tenant.  Where a
--- run stands is kept with it, so that any worker can go on with it.
+-- Rebuilds and catch-ups in the background, one row for each tenant.  The row
+-- contains the progress of the run, so that any worker can continue it.
 CREATE TABLE projector.projection_runs (
     id                   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     projection_id        integer NOT NULL,
@@ -309,16 +315,17 @@ CREATE INDEX projection_runs_next_idx ON projector.projection_runs
 CREATE INDEX projection_runs_finished_idx ON projector.projection_runs
     (finished_at) WHERE finished_at IS NOT NULL;
 
--- Refuses steps other than from queued to running or to an end, and from
--- running to an end.
+-- Allows only these changes: from queued to running or to a final state, and
+-- from running to a final state.
 CREATE FUNCTION projector.runs_check_state() RETURNS trigger
 LANGUAGE C AS 'MODULE_PATHNAME', 'projector_runs_check_state';
 CREATE TRIGGER runs_check_state
     BEFORE UPDATE OF state ON projector.projection_runs
     FOR EACH ROW EXECUTE FUNCTION projector.runs_check_state();
 
--- One row per worker, from its start to its orderly end.  What a worker finds
--- of others has been left by a crash, or by code that ignored its timeout.
+-- One row per worker, from its start until it exits normally.  A row of a
+-- worker that is gone was left by a crash, or by code that ignored its
+-- timeout.
 CREATE TABLE projector.worker_marks (
     slot          integer PRIMARY KEY,
     started_at    timestamptz NOT NULL DEFAULT clock_timestamp(),

@@ -1,9 +1,9 @@
--- The same rows with the projection's name, as a person wants to read them.
+-- The same rows with the projection's name.
 
--- "held" is worked out here: a row may wait behind a failed one (of its
--- aggregate, or in log order of its tenant) without having been marked yet.  So
--- is "processing": a row that is being applied is one whose xmax is a transaction
--- that is still at work, which holds the lock on its own number.
+-- "held" is computed here, because a row may wait for a failed one (of its
+-- aggregate or, in log order, of its tenant) without being marked yet.  So is
+-- "processing": a row is being applied if its xmax is a transaction that is
+-- still running, and so holds the lock on its own transaction id.
 CREATE VIEW projector.outbox AS
 SELECT p.name AS projection_name, o.tenant_id, o.aggregate_id,
        o.sequence_number, o.log_seq, o.event_type,
@@ -59,8 +59,8 @@ SELECT p.name AS projection_name, r.id, r.tenant_id, r.mode, r.state,
 FROM projector.projection_runs r
 JOIN projector.projections p USING (projection_id);
 
--- The active runs.  The total is an estimate: a run that has come past it is
--- shown as all but done.
+-- The active runs.  The total is an estimate: a run that has exceeded it is
+-- shown as almost done.
 CREATE VIEW projector.progress AS
 SELECT a.run_id, a.projection_name, a.tenant_id, a.mode, a.state,
        round(100.0 * a.processed_events / nullif(a.total_events, 0), 1) AS percent,

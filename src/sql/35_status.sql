@@ -1,19 +1,19 @@
--- What an operator looks at.  Whoever may read these views needs no other
--- privilege: everybody may execute the functions that they call, below.
+-- The views for operators.  A user who may read these views needs no other
+-- privilege: everyone may execute the functions below, which the views call.
 
 -- Does a projection live in this database?  If not, the database is a copy.
 CREATE FUNCTION projector.is_home(home text) RETURNS boolean
 LANGUAGE C STABLE STRICT PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'projector_is_home';
 
--- The hash of a projection's definition as it is now, with its functions; null
+-- The hash of a projection's current definition, including its functions; null
 -- if a function is missing.
 CREATE FUNCTION projector.definition_now(projection_id integer) RETURNS bytea
 LANGUAGE C STABLE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_definition_now';
 
 -- Why a projection cannot run now: something that it needs is missing, or its
--- row cannot be read.  Null if it can run.
+-- registry row cannot be read.  Null if it can run.
 CREATE FUNCTION projector.problem(projection_id integer) RETURNS text
 LANGUAGE C STABLE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_problem';
@@ -23,17 +23,18 @@ CREATE FUNCTION projector.lag_warning() RETURNS interval
 LANGUAGE C STABLE PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'projector_lag_warning';
 
--- The following return rows only to those who may read one of the views.
+-- The following functions return rows only to users who may read one of the
+-- views.
 
--- Why no worker runs in this database, and the command that changes that; no row
+-- Why no worker runs in this database, and the command to change that; no row
 -- if one runs.
 CREATE FUNCTION projector.no_worker(OUT reason text, OUT remedy text)
 RETURNS SETOF record
 LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1
 AS 'MODULE_PATHNAME', 'projector_no_worker';
 
--- The open transactions that have appended events, the oldest first.  The end of
--- the log is not settled before they end.
+-- The open transactions that have appended events, oldest first.  The end of
+-- the log is not settled until they end.
 CREATE FUNCTION projector.appenders(
     OUT pid integer, OUT gid text, OUT role text, OUT state text,
     OUT since timestamptz)
@@ -41,9 +42,10 @@ RETURNS SETOF record
 LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1
 AS 'MODULE_PATHNAME', 'projector_appenders';
 
--- The sessions, workers aside, that keep others from a projection (class 20554,
--- the key is its number) or from one of its tenants (20555, and 20556 for all
--- but appends; the key is the hash that the tenant's lock is known by).
+-- The sessions, other than workers, that hold exclusive locks on a projection
+-- (class 20554, the key is the projection's id) or on one of its tenants
+-- (20555, and 20556 for a lock that excludes all but appends; the key is the
+-- hash used for the tenant's lock).
 CREATE FUNCTION projector.lockers(
     OUT pid integer, OUT role text, OUT since timestamptz,
     OUT class integer, OUT key bigint)
@@ -51,9 +53,9 @@ RETURNS SETOF record
 LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1
 AS 'MODULE_PATHNAME', 'projector_lockers';
 
--- Every projection with every tenant of the log, and every one that it has a
--- cursor for.  The planner is to believe that there is one row: with an honest
--- estimate it would have the views compiled, which takes seconds.
+-- Every projection with every tenant in the log, and every tenant that it has
+-- a cursor for.  ROWS 1 is set on purpose: with a realistic estimate the
+-- planner would use JIT compilation for the views, which takes seconds.
 CREATE FUNCTION projector.pairs(OUT projection_id integer, OUT tenant_id text)
 RETURNS SETOF record
 LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1
@@ -130,7 +132,8 @@ seen AS (
            b.last_error AS broken_error,
            f.error_count, f.last_error, f.last_failed_at
     FROM pair a
-    -- the work list: what can be claimed, and what is broken or waits behind it
+    -- the outbox: items that can be claimed, failed ones, and those that wait
+    -- for them
     CROSS JOIN LATERAL (
         SELECT count(*) AS items, min(x.log_seq) AS oldest,
                count(*) FILTER (WHERE x.status = 'pending' AND (NOT x.held OR x.shadow IS NOT NULL)) AS pending,
@@ -153,7 +156,7 @@ seen AS (
                  AND o.tenant_id = a.tenant_id
                  AND (o.held OR o.status IN ('failed', 'dead'))
                LIMIT 10000)) x) i
-    -- what is read from the log, which in log order is everything
+    -- what is read from the log; in log order that is everything
     CROSS JOIN LATERAL (
         SELECT count(*) AS events, min(y.log_seq) AS oldest
         FROM (SELECT e.log_seq
@@ -173,7 +176,7 @@ seen AS (
                            AND s.aggregate_id = e.aggregate_id
                            AND s.last_sequence_number >= e.sequence_number))
               ORDER BY e.log_seq LIMIT 10000) y) l
-    -- the event that is to be looked at first
+    -- the event to look at first
     LEFT JOIN LATERAL (
         SELECT o.aggregate_id, o.sequence_number, o.attempt_count, o.last_error
         FROM projector.apply_outbox o
@@ -211,7 +214,7 @@ judged AS (
     LEFT JOIN LATERAL (SELECT x.pid FROM worker x
                        WHERE x.projection_id = s.projection_id
                          AND x.tenant_id = s.tenant_id LIMIT 1) w ON true
-    -- an open transaction matters to whoever reads the log
+    -- an open transaction matters only to pairs that read the log
     LEFT JOIN appender ap
         ON s.ordering = 'log' OR s.mode = 'follow'
            OR s.cursor_state IN ('replaying', 'switching') OR NOT s.handed_over
@@ -294,7 +297,7 @@ SELECT n.projection_name, n.tenant_id, n.state,
 FROM named n
 ORDER BY n.projection_name, n.tenant_id;
 
--- One row per projection.  It is in the state of the tenant that is worst off.
+-- One row per projection.  Its state is that of the tenant in the worst state.
 CREATE VIEW projector.status AS
 SELECT p.name AS projection_name, p.mode,
        coalesce(s.state,
@@ -329,7 +332,8 @@ CROSS JOIN LATERAL (
                 ELSE 'cannot run: ' || projector.problem(p.projection_id) END AS why) y
 ORDER BY p.name;
 
--- Everything that needs somebody, the worst first, with the command that helps.
+-- All problems that an operator should act on, worst first, with the command
+-- that helps.
 CREATE VIEW projector.problems AS
 WITH s AS MATERIALIZED (SELECT * FROM projector.status_by_tenant),
 found AS (
@@ -433,7 +437,7 @@ SELECT f.level, f.problem, f.projection_name, f.tenant_id, f.since, f.events::bi
 FROM found f
 ORDER BY f.rank, f.since, f.projection_name, f.tenant_id;
 
--- For a monitor: the worst problem in two words.
+-- For monitoring: the worst problem in two words.
 CREATE FUNCTION projector_health(OUT level text, OUT reason text)
 LANGUAGE sql STABLE PARALLEL RESTRICTED SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp

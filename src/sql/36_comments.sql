@@ -1,4 +1,5 @@
--- What the views and their columns mean.  The reference is compared with this.
+-- Descriptions of the views and their columns.  A test compares them with the
+-- reference manual.
 
 COMMENT ON VIEW projector.status IS
     'how each projection is: one row each';

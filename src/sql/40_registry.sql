@@ -1,6 +1,7 @@
 -- Registers a projection and returns 'created'.  The caller becomes its owner.
--- With or_replace, a projection of that name becomes what the arguments say, its
--- mode and pauses aside; the result is then 'changed' or 'unchanged'.
+-- With or_replace, an existing projection of that name is changed to what the
+-- arguments say, except for its mode and pauses; the result is then 'changed'
+-- or 'unchanged'.
 -- Tables: projections (insert, update).
 CREATE FUNCTION projector_create(
     name text, handler text DEFAULT NULL, fold text DEFAULT NULL,
@@ -15,8 +16,9 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_create';
 COMMENT ON FUNCTION projector_create IS 'register a projection';
 
--- Keeps a projection's code to the rows of its event's tenant: a trigger on each
--- target of handlers and statements, which is not fired while no such code runs.
+-- Restrict a projection's code to the rows of its event's tenant: used by a
+-- trigger on each target of handlers and statements, which fires only while
+-- such code runs.
 CREATE FUNCTION projector.in_projection() RETURNS boolean
 LANGUAGE C STABLE PARALLEL RESTRICTED
 AS 'MODULE_PATHNAME', 'projector_in_projection';
@@ -31,7 +33,7 @@ AS 'MODULE_PATHNAME', 'projector_alter';
 COMMENT ON FUNCTION projector_alter IS
     'change a projection''s definition or options';
 
--- Changes how a projection is applied, for all tenants or for one.
+-- Changes a projection's mode, for all tenants or for one.
 -- Tables: projections (update), projection_cursors (insert, update).
 CREATE FUNCTION projector_set_mode(
     name text, mode text, tenant_id text DEFAULT NULL)
@@ -40,7 +42,8 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_set_mode';
 COMMENT ON FUNCTION projector_set_mode IS 'change how a projection is applied';
 
--- Stops applying; events queue meanwhile.  Tables: as projector_set_mode.
+-- Pauses a projection; events are queued until it is resumed.
+-- Tables: as projector_set_mode.
 CREATE FUNCTION projector_pause(
     name text, tenant_id text DEFAULT NULL, reason text DEFAULT NULL)
 RETURNS void
@@ -55,9 +58,9 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_resume';
 COMMENT ON FUNCTION projector_resume IS 'end a pause';
 
--- Lets the projections of a copied database, restored or made from a
--- template, run in it, and returns how many.  Offsets and queued events are
--- kept; the next drain reads the log from where each cursor stands.
+-- Lets the projections of a copied database, restored or made from a template,
+-- run in it, and returns how many.  Offsets and queued events are kept; the
+-- next drain reads the log from the position of each cursor.
 -- Tables: projections, projection_cursors (update).
 CREATE FUNCTION projector_adopt() RETURNS bigint
 LANGUAGE C VOLATILE PARALLEL UNSAFE
@@ -65,7 +68,7 @@ AS 'MODULE_PATHNAME', 'projector_adopt';
 COMMENT ON FUNCTION projector_adopt IS
     'let the projections of a copied database run';
 
--- Removes a projection and everything kept about it, but not its read model.
+-- Drops a projection and all of its bookkeeping, but not its read model.
 -- Tables: projections, projection_offsets, projection_cursors, apply_outbox,
 -- projection_failures (delete).
 CREATE FUNCTION projector_drop(name text) RETURNS void
@@ -74,8 +77,8 @@ AS 'MODULE_PATHNAME', 'projector_drop';
 COMMENT ON FUNCTION projector_drop IS
     'remove a projection, but not its read model';
 
--- The calls that create all projections as they are, one per row, those first
--- that others depend on.  Pauses, and modes of single tenants, are not in them.
+-- The calls that create all current projections, one per row, each after those
+-- it depends on.  Pauses and modes of single tenants are not included.
 -- Tables: projections (read).
 CREATE FUNCTION projector_definitions() RETURNS SETOF text
 LANGUAGE sql STABLE PARALLEL RESTRICTED SECURITY DEFINER
@@ -105,8 +108,9 @@ $$;
 COMMENT ON FUNCTION projector_definitions IS
     'the calls that create all projections as they are';
 
--- Grants a role what it needs as an appender, a reader, a modeller (who creates
--- projections) or an operator (who looks after all of them).  Tables: none.
+-- Grants a role the privileges of an appender, a reader, a modeller (who
+-- creates projections) or an operator (who manages all of them).
+-- Tables: none.
 CREATE FUNCTION projector_grant(role text, "as" text) RETURNS void
 LANGUAGE C VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'projector_grant';

@@ -1,5 +1,5 @@
--- Removes resolved failures (but no decisions to skip) and finished runs that
--- are older than some time, and returns how many rows.
+-- Deletes resolved failures (except decisions to skip) and finished runs that
+-- are older than a given time, and returns the number of rows.
 -- Tables: projection_failures, projection_runs (delete).
 CREATE FUNCTION projector_prune(older_than interval DEFAULT '30 days')
 RETURNS bigint

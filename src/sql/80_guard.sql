@@ -1,5 +1,6 @@
--- Refuse to drop a live projection's target or a column it uses, and to alter
--- a target into what no target can be.  Switched off by projector.guard_ddl.
+-- Refuse to drop a live projection's target or a column that it uses, and to
+-- alter a target so that it can no longer be one.  projector.guard_ddl = off
+-- disables this.
 -- Tables: projections (read).
 CREATE FUNCTION projector.guard_start() RETURNS event_trigger
 LANGUAGE C AS 'MODULE_PATHNAME', 'projector_guard_start';
@@ -8,7 +9,7 @@ LANGUAGE C AS 'MODULE_PATHNAME', 'projector_guard_drop';
 CREATE FUNCTION projector.guard_alter() RETURNS event_trigger
 LANGUAGE C AS 'MODULE_PATHNAME', 'projector_guard_alter';
 
--- What is broken before a command is not held against it.
+-- A command is not refused for what was broken before it.
 CREATE EVENT TRIGGER projector_guard_start ON ddl_command_start
     WHEN TAG IN ('DROP TABLE', 'ALTER TABLE', 'DROP SCHEMA', 'DROP OWNED',
                  'DROP TYPE', 'DROP DOMAIN', 'DROP COLLATION', 'DROP EXTENSION',

@@ -1,5 +1,5 @@
--- Nobody but the extension's owner may do anything; projector_grant()
--- grants what a role needs.
+-- Only the extension's owner has privileges at first; projector_grant() grants
+-- what a role needs.
 REVOKE ALL ON ALL TABLES IN SCHEMA projector FROM PUBLIC;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA projector FROM PUBLIC;
 REVOKE ALL ON FUNCTION
@@ -18,11 +18,12 @@ REVOKE ALL ON FUNCTION
     projector_worker_stop, projector_grant, projector_is_replay
     FROM PUBLIC;
 
--- Policies and triggers on users' tables call these, whoever writes the tables.
+-- Policies and triggers on users' tables call these, as any user who writes
+-- the tables.
 GRANT EXECUTE ON FUNCTION
     projector_tenant_id, projector.in_projection, projector.guard_tenant
     TO PUBLIC;
--- Views call these, whoever reads the views.
+-- Views call these, as any user who reads the views.
 GRANT EXECUTE ON FUNCTION
     projector.is_home, projector.definition_now, projector.problem,
     projector.lag_warning, projector.pairs, projector.no_worker, projector.appenders,
@@ -30,7 +31,7 @@ GRANT EXECUTE ON FUNCTION
     projector.digest_add, projector.digest_sum
     TO PUBLIC;
 
--- A dump carries the data along, and the sequences that number it.
+-- A dump includes the data, and the sequences that number it.
 SELECT pg_catalog.pg_extension_config_dump('projector.events', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.events_log_seq_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projections', '');

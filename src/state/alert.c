@@ -1,11 +1,12 @@
 /*
  * alert.c
- *	  Telling people that something needs them: a WARNING in the server's log
- *	  and a notification on channel projector_alert.
+ *	  Alerts that a person should act on: a WARNING in the server log and a
+ *	  notification on channel projector_alert.
  *
- * Workers do that, because nobody else sees what happens to them.  In a
- * client's session the client sees it, and NOTIFY has no place in a
- * transaction that appends: it serializes commits.
+ * Only workers send alerts, because no client sees what happens in them.  In a
+ * client's session the client sees the error itself.  NOTIFY is not used
+ * there: it serializes commits, which is too expensive in a transaction that
+ * appends.
  */
 #include "base/compat.h"
 
@@ -21,11 +22,14 @@
 
 #define CHANNEL				"projector_alert"
 
-/* A notification has at most 7999 bytes; JSON may sextuple a text's. */
+/*
+ * A notification has at most 7999 bytes.  Escaping as JSON can make a text six
+ * times as long.
+ */
 #define MAX_PAYLOAD			7999
 #define MAX_MESSAGE			500
 
-/* The queue is left to others when it is as full as that. */
+/* Send no notification if the queue is fuller than this. */
 #define MAX_QUEUE_USAGE		0.5
 
 static void
@@ -41,7 +45,10 @@ add_number(StringInfo json, const char *name, int64 value)
 	appendStringInfo(json, ", \"%s\": %lld", name, (long long) value);
 }
 
-/* "brief" leaves out what may be long: log_seq identifies the event. */
+/*
+ * "brief" leaves out values that may be long; log_seq still identifies the
+ * event.
+ */
 static char *
 alert_payload(const PjProjection *projection, const PjEvent *event,
 			  const char *what, int errors, const ErrorData *error, bool brief)
@@ -85,7 +92,7 @@ notify(const char *payload)
 }
 
 /*
- * An event is dead or has been skipped, or its aggregate has reached
+ * Send an alert: an event is dead or was skipped, or its aggregate has reached
  * error_threshold.
  */
 void

@@ -1,6 +1,6 @@
 /*
  * alert.h
- *	  Telling people that something needs them.
+ *	  Alerts that a person should act on.
  */
 #ifndef PJ_ALERT_H
 #define PJ_ALERT_H

@@ -1,11 +1,13 @@
 /*
  * cursor.c
- *	  How far a projection has read one tenant's log, and how it is run there.
+ *	  How far a projection has read one tenant's log, and how it runs for
+ *	  that tenant.
  *
- * A cursor says: every event of the tenant up to last_log_seq is applied,
- * skipped, filtered out or has an outbox row.  A pair that is "replaying" or
- * "switching" has its log read up to the projection's handover; in all other
- * states the capture trigger queues new events, and the cursor follows.
+ * A cursor means: every event of the tenant up to last_log_seq has been
+ * applied or skipped, is filtered out, or has an outbox row.  For a pair in
+ * state "replaying" or "switching" the log is read up to the projection's
+ * handover.  In all other states the capture trigger queues new events, and
+ * the cursor follows.
  */
 #include "base/compat.h"
 
@@ -58,13 +60,16 @@ static PjStatement select_last = {
 static PjStatement select_behind = {
 	.sql = "SELECT tenant_id FROM projector.projection_cursors"
 	" WHERE projection_id = $1 AND state IN ('replaying', 'switching')"
-	" ORDER BY tenant_id",
+	" AND tenant_id > $2 ORDER BY tenant_id LIMIT $3",
 	.expect = SPI_OK_SELECT,
-	.nargs = 1,
-	.argtypes = {INT4OID},
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, INT4OID},
 };
 
-/* The tenants $2, whose last events are $3, that have events up to $4 to read. */
+/*
+ * Of the tenants $2, whose last events are $3, those with unread events up to
+ * $4.
+ */
 static PjStatement select_unread = {
 	.sql = "SELECT t.n FROM unnest($2, $3) WITH ORDINALITY"
 	" AS t (tenant_id, last, n)"
@@ -80,9 +85,10 @@ static PjStatement select_unread = {
 };
 
 /*
- * The same tenants, where the capture trigger queues new events: move their
- * cursors.  $5 is the mode of those that have none of their own.  A cursor that
- * another session has locked is left alone: that session moves it.
+ * Of the same tenants, move the cursors of those whose new events are queued
+ * by the capture trigger.  $5 is the mode of tenants that have no mode of
+ * their own.  A cursor that another session has locked is skipped: that
+ * session moves it.
  */
 static PjStatement follow = {
 	.sql = "UPDATE projector.projection_cursors SET last_log_seq = $4,"
@@ -98,7 +104,7 @@ static PjStatement follow = {
 	.argtypes = {INT4OID, TEXTARRAYOID, INT8ARRAYOID, INT8OID, TEXTOID},
 };
 
-/* The tenants whose cursors the statement above would move. */
+/* The tenants whose cursors "follow" would move. */
 static PjStatement select_unfollowed = {
 	.sql = "SELECT t.tenant_id FROM unnest($2, $3) AS t (tenant_id, last)"
 	" CROSS JOIN LATERAL (SELECT FROM projector.projection_cursors c"
@@ -111,7 +117,7 @@ static PjStatement select_unfollowed = {
 	INT4OID},
 };
 
-/* Those of them that have no cursor yet. */
+/* The tenants that have no cursor yet. */
 static PjStatement select_new = {
 	.sql = "SELECT t FROM unnest($2) AS t"
 	" WHERE NOT EXISTS (SELECT FROM projector.projection_cursors c"
@@ -227,9 +233,9 @@ read_row(HeapTuple tuple, TupleDesc desc, PjPair *pair)
 }
 
 /*
- * The state of a tenant that has no cursor when the log is to be read.  If the
- * projection has been handed over before, the tenant had no events then, and
- * none of those it has now have been applied.
+ * Returns the state of a tenant without a cursor, while the projection has not
+ * been handed over.  If it was handed over before, the tenant had no events
+ * then, so none of its events have been applied.
  */
 static PjState
 state_of_new(const PjProjection *projection)
@@ -238,8 +244,8 @@ state_of_new(const PjProjection *projection)
 }
 
 /*
- * Find out how a projection is run for a tenant, as things are now.  Without
- * the pair's lock, the answer may be out of date at once.
+ * Read how a projection runs for a tenant now.  Without the pair's lock, the
+ * answer may be out of date at once.
  */
 void
 pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
@@ -274,20 +280,29 @@ pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
 	UnregisterSnapshot(snapshot);
 }
 
-/* Make the cursors of all tenants in the log that have none. */
-void
-pj_cursors_start(const PjProjection *projection)
+/*
+ * Make the cursors of some tenants in the log that have none: of at most
+ * "limit" tenants after *after, or from the first on if that is 0.  It becomes
+ * the last of them, in the current memory context.  Returns whether there may
+ * be more.
+ */
+bool
+pj_cursors_start(const PjProjection *projection, Datum *after, int limit)
 {
-	PjTenants	all;
+	PjTenants	some;
 	Datum		values[3] = {Int32GetDatum(projection->id)};
 
-	pj_source_tenants(&all);
-	values[1] = pj_text_array(all.tenants, all.count);
+	pj_source_tenants_after(*after, limit, &some);
+	values[1] = pj_text_array(some.tenants, some.count);
 	values[2] = CStringGetTextDatum(state_names[state_of_new(projection)]);
 	pj_execute(&insert_missing, values, NULL);
+	if (some.count < limit)
+		return false;
+	*after = some.tenants[some.count - 1];
+	return true;
 }
 
-/* The last position that any cursor has come to: readers have passed it. */
+/* Returns the last position that any cursor has reached. */
 int64
 pj_cursors_last(void)
 {
@@ -297,19 +312,25 @@ pj_cursors_last(void)
 	return DatumGetInt64(pj_result(0, 1, &isnull));
 }
 
-/* The tenants whose log is to be read up to the handover. */
+/*
+ * Some tenants whose log is to be read up to the handover, in bytewise order,
+ * after one of them or from the first if that is 0.
+ */
 int
-pj_cursors_behind(const PjProjection *projection, Datum **tenants)
+pj_cursors_behind(const PjProjection *projection, Datum after, int limit,
+				  Datum **tenants)
 {
-	Datum		values[1] = {Int32GetDatum(projection->id)};
+	Datum		values[3] = {Int32GetDatum(projection->id),
+		after ? after : CStringGetTextDatum(""),
+	Int32GetDatum(limit)};
 
 	pj_execute(&select_behind, values, NULL);
 	return pj_result_texts(tenants);
 }
 
 /*
- * Those of the tenants whose log has something to read between their cursor
- * and the tail, in bytewise order.
+ * Returns the tenants with unread events between their cursor and the tail, in
+ * bytewise order.
  */
 int
 pj_cursors_unread(const PjProjection *projection, PjTenants *all, int64 tail,
@@ -333,8 +354,8 @@ pj_cursors_unread(const PjProjection *projection, PjTenants *all, int64 tail,
 }
 
 /*
- * Make cursors for tenants that have none.  A pair whose driver lock is taken is
- * left out: whoever has the lock makes its cursor.
+ * Create cursors for tenants that have none.  A pair whose driver lock is
+ * taken is skipped: the holder of the lock creates its cursor.
  */
 static void
 start_following(const PjProjection *projection, const PjTenants *all,
@@ -360,10 +381,10 @@ start_following(const PjProjection *projection, const PjTenants *all,
 }
 
 /*
- * Where the capture trigger queues new events, let the cursors follow the tail.
- * The projection has been handed over, which stays so while we have its lock.
- * *room says how many of those who have no cursor get one, and is counted
- * down: each takes a lock, so the transaction should end soon.
+ * Move cursors to the tail, where the capture trigger queues new events.  The
+ * projection has been handed over, which cannot change while we hold its lock.
+ * *room limits how many cursors are created and is decremented for each.  Each
+ * one takes a lock, so the transaction should end soon.
  */
 void
 pj_cursors_follow(const PjProjection *projection, const PjTenants *all,
@@ -381,9 +402,9 @@ pj_cursors_follow(const PjProjection *projection, const PjTenants *all,
 }
 
 /*
- * The same in a transaction that may stay open: only for pairs whose driver
- * lock can be had, so that nobody waits for the cursors' rows.  *room says how
- * many, and is counted down.
+ * Like pj_cursors_follow, for a transaction that may stay open.  Only cursors
+ * whose driver lock is available are moved, so that no other session has to
+ * wait for their rows.  *room limits how many, and is decremented.
  */
 void
 pj_cursors_follow_some(const PjProjection *projection, const PjTenants *all,
@@ -417,8 +438,9 @@ pj_cursors_follow_some(const PjProjection *projection, const PjTenants *all,
 }
 
 /*
- * Whoever writes a pair's cursor has its driver lock, or the projection's
- * exclusively: so nobody ever waits for the row (see "Locks" in README.md).
+ * Writing a pair's cursor requires its driver lock, or an exclusive lock on
+ * the projection.  So no session ever waits for the row (see "Locks" in
+ * src/README.md).
  */
 static void
 assert_locked(const PjPair *pair)
@@ -426,7 +448,7 @@ assert_locked(const PjPair *pair)
 	Assert(pj_driver_is_locked(pair->projection->id, pair->tenant));
 }
 
-/* Note that a run is at work on a pair, or, if run_id is 0, no longer is. */
+/* Store the run that is active on a pair, or none if run_id is 0. */
 void
 pj_cursor_set_run(const PjPair *pair, int64 run_id)
 {
@@ -438,7 +460,7 @@ pj_cursor_set_run(const PjPair *pair, int64 run_id)
 	pj_waiters_tell(pair->projection->id, pair->tenant);
 }
 
-/* Note with which definition the read model has been rebuilt. */
+/* Store the hash of the definition that the read model was rebuilt with. */
 void
 pj_cursor_set_definition(const PjPair *pair, const bytea *hash)
 {
@@ -449,7 +471,7 @@ pj_cursor_set_definition(const PjPair *pair, const bytea *hash)
 	pj_execute(&set_definition, values, hash ? NULL : "  n");
 }
 
-/* What "handover" of pj_cursor_restart() asks for has been read. */
+/* The log has been read up to the handover set by pj_cursor_restart(). */
 void
 pj_cursor_forget_handover(PjPair *pair)
 {
@@ -462,8 +484,8 @@ pj_cursor_forget_handover(PjPair *pair)
 }
 
 /*
- * All that was applied has been undone: the log is to be read from its start
- * up to "handover".  The pair has a row.
+ * Everything that was applied has been undone: read the log from its start up
+ * to "handover".  The pair has a row.
  */
 void
 pj_cursor_restart(PjPair *pair, int64 handover)
@@ -478,7 +500,7 @@ pj_cursor_restart(PjPair *pair, int64 handover)
 	pair->handover = Max(pair->handover, handover);
 }
 
-/* Write back a pair's cursor and state, and count what was done. */
+/* Save a pair's cursor and state, and add to its counters. */
 void
 pj_cursor_save(const PjPair *pair, const PjCounts *counts)
 {

@@ -1,6 +1,7 @@
 /*
  * cursor.h
- *	  How far a projection has read one tenant's log, and how it is run there.
+ *	  How far a projection has read one tenant's log, and how it runs for
+ *	  that tenant.
  */
 #ifndef PJ_CURSOR_H
 #define PJ_CURSOR_H
@@ -9,20 +10,22 @@
 
 #include "state/pair.h"
 
-/* What has been done for a pair. */
+/* Counts of what was done for a pair. */
 typedef struct PjCounts
 {
 	int64		applied;
 	int64		failed;
 	int64		dead;
 	int64		batches;
-	int64		us;				/* microseconds it took */
+	int64		us;				/* time taken, in microseconds */
 } PjCounts;
 
 extern void pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant);
-extern void pj_cursors_start(const PjProjection *projection);
+extern bool pj_cursors_start(const PjProjection *projection, Datum *after,
+							 int limit);
 extern int64 pj_cursors_last(void);
-extern int	pj_cursors_behind(const PjProjection *projection, Datum **tenants);
+extern int	pj_cursors_behind(const PjProjection *projection, Datum after,
+							  int limit, Datum **tenants);
 extern int	pj_cursors_unread(const PjProjection *projection, PjTenants *all,
 							  int64 tail, Datum **tenants);
 extern void pj_cursors_follow(const PjProjection *projection,

@@ -2,14 +2,14 @@
  * digest.c
  *	  Row hashes, and their sum over a read model.
  *
- * The digest of a tenant's rows is the sum, modulo 2^128, of a hash of each
- * row.  It does not depend on the order in which rows came about, and changes
- * with a row by the difference of two hashes, so that keeping it up to date
+ * The digest of a tenant's rows is the sum, modulo 2^128, of the hashes of the
+ * rows.  It does not depend on the order in which rows were written.  Changing
+ * a row changes it by the difference of two hashes, so keeping it up to date
  * costs per changed row and not per table.
  *
- * A row's hash is that of its columns' text, as their types write it under
- * settings that are always the same, so that it does not depend on who asks.
- * Columns named in option "digest_ignore" do not count.
+ * A row's hash is computed from the text of its columns, as produced by their
+ * output functions with fixed settings.  So it does not depend on the session.
+ * Columns named in option "digest_ignore" are left out.
  */
 #include "base/compat.h"
 
@@ -34,7 +34,10 @@
 
 PG_FUNCTION_INFO_V1(projector_digest_add);
 
-/* The same projection's digest, changed; or the change alone, if it is new. */
+/*
+ * Add a change to the digest, or store it as the first one.  Does nothing if
+ * the layout has changed.
+ */
 static PjStatement change = {
 	.sql = "INSERT INTO projector.projection_digests AS d"
 	" (projection_id, tenant_id, digest, row_count, last_log_seq, layout)"
@@ -62,7 +65,9 @@ static PjStatement set = {
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID, INT8OID, INT8OID},
 };
 
-/* What appends have noted goes too. */
+/*
+ * Also removes digests from rows of inline appends that were not yet added up.
+ */
 static PjStatement forget = {
 	.sql = "WITH noted AS (UPDATE projector.projection_deltas"
 	" SET digest = NULL, row_count = 0"
@@ -141,7 +146,7 @@ read_digest(text *value, PjDigest *digest)
 	digest->rows = digest->layout = 0;
 }
 
-/* The sum of two digests. */
+/* SQL function: returns the sum of two digests. */
 Datum
 projector_digest_add(PG_FUNCTION_ARGS)
 {
@@ -156,7 +161,7 @@ projector_digest_add(PG_FUNCTION_ARGS)
 
 /* ---- hashing ---- */
 
-/* Is it certain that values of this type are always written alike? */
+/* Is the text of values of this type independent of all settings? */
 static bool
 is_always_alike(Oid type)
 {
@@ -181,7 +186,7 @@ is_always_alike(Oid type)
 
 static int64 add_column(int64 layout, Form_pg_attribute attribute);
 
-/* So does a change of a composite type. */
+/* A change of a composite type changes the layout, too. */
 static int64
 add_attributes(int64 layout, Oid type)
 {
@@ -194,7 +199,7 @@ add_attributes(int64 layout, Oid type)
 	return layout;
 }
 
-/* Renaming a label changes what rows that have it are written like. */
+/* Renaming an enum label changes the text of rows that contain it. */
 static int64
 add_labels(int64 layout, Oid type)
 {
@@ -212,7 +217,7 @@ add_labels(int64 layout, Oid type)
 	{
 		Form_pg_enum label = (Form_pg_enum) GETSTRUCT(&labels->members[i]->tuple);
 
-		/* in no order in particular */
+		/* labels come in no particular order */
 		layout += hash_bytes_extended((unsigned char *) NameStr(label->enumlabel),
 									  strlen(NameStr(label->enumlabel)),
 									  label->oid);
@@ -222,9 +227,9 @@ add_labels(int64 layout, Oid type)
 }
 
 /*
- * Add a column to a layout: a number that changes if rows may be written in
- * another way than before, because the table is another one, or a column has
- * come, gone, or another type.
+ * Add a column to a layout.  A layout is a number that changes if the text of
+ * rows may have changed: because it is another table, or because a column was
+ * added, dropped or given another type.
  */
 static int64
 add_column(int64 layout, Form_pg_attribute attribute)
@@ -243,9 +248,10 @@ add_column(int64 layout, Form_pg_attribute attribute)
 }
 
 /*
- * Get ready to hash rows of a projection's target, counted from 0.  The caller is
- * the projection's owner in the sandbox: types' output functions are run.  Until
- * pj_hasher_end() no other code should run: settings may have been changed.
+ * Prepare to hash rows of a projection's target, counted from 0.  The caller
+ * has become the projection's owner in the sandbox, because output functions
+ * are run.  Until pj_hasher_end() no other code should run: settings may have
+ * been changed.
  */
 void
 pj_hasher_begin(PjHasher *hasher, Relation rel,
@@ -273,7 +279,7 @@ pj_hasher_begin(PjHasher *hasher, Relation rel,
 		hasher->layout = add_column(hasher->layout, attribute);
 		alike = alike && is_always_alike(attribute->atttypid);
 	}
-	hasher->layout |= 1;		/* it is never 0 */
+	hasher->layout |= 1;		/* never 0 */
 	hasher->context = AllocSetContextCreate(CurrentMemoryContext,
 											"projector row hash",
 											ALLOCSET_DEFAULT_SIZES);
@@ -284,7 +290,7 @@ pj_hasher_begin(PjHasher *hasher, Relation rel,
 	pj_pin_settings();
 }
 
-/* Add a column's text, or NULL, to a row's hash. */
+/* Add a column's text, or NULL for a null, to a row's hash. */
 static void
 hash_column(PjDigest *hash, uint64 seed, const char *str)
 {
@@ -299,8 +305,8 @@ hash_column(PjDigest *hash, uint64 seed, const char *str)
 }
 
 /*
- * The hash of a row, as a sum of one.  Values are detoasted and written in
- * memory that is free again afterwards.
+ * Compute the hash of a row, as a digest of one row.  Values are detoasted and
+ * converted to text in memory that is freed afterwards.
  */
 void
 pj_hasher_row(PjHasher *hasher, const Datum *values, const bool *nulls,
@@ -331,16 +337,16 @@ pj_hasher_end(PjHasher *hasher)
 	pfree(hasher->outputs);
 }
 
-/* ---- what is kept ---- */
+/* ---- stored digests ---- */
 
-/* Is the projection's digest kept up to date with every batch? */
+/* Is the projection's digest updated by every batch? */
 bool
 pj_digest_is_kept(const PjProjection *projection)
 {
 	return projection->options.digest && pj_is_fold(projection->kind);
 }
 
-/* As for cursors; nobody else uses the number of a build. */
+/* As for cursors.  The rows of a build are used only by its run. */
 static void
 assert_locked(int32 books, Datum tenant)
 {
@@ -361,8 +367,9 @@ store(PjStatement *stmt, int32 books, Datum tenant, const PjDigest *digest,
 }
 
 /*
- * A batch up to some position has changed the read model.  Returns false if the
- * table's columns have changed since: the digest must be found again.
+ * A batch up to some position has changed the read model.  Returns false if
+ * the table's columns have changed since, so that the digest must be
+ * recomputed.
  */
 bool
 pj_digest_change(int32 books, Datum tenant, const PjDigest *by,
@@ -373,8 +380,9 @@ pj_digest_change(int32 books, Datum tenant, const PjDigest *by,
 }
 
 /*
- * The digest is known from the read model itself.  Of a projection whose digest
- * is not kept with each batch, anybody who has computed it may note it.
+ * Store a digest computed from the rows of the read model.  If the
+ * projection's digest is not updated by every batch, any session that has
+ * computed it may store it.
  */
 void
 pj_digest_set(int32 books, Datum tenant, const PjDigest *digest,
@@ -383,7 +391,7 @@ pj_digest_set(int32 books, Datum tenant, const PjDigest *digest,
 	(void) store(&set, books, tenant, digest, log_seq);
 }
 
-/* The read model has been emptied. */
+/* The read model has been cleared: forget its digest. */
 void
 pj_digest_forget(int32 books, Datum tenant)
 {
@@ -393,7 +401,7 @@ pj_digest_forget(int32 books, Datum tenant)
 	pj_execute(&forget, values, NULL);
 }
 
-/* Rows of all tenants are to be hashed in another way. */
+/* Rows of all tenants will be hashed differently: forget their digests. */
 void
 pj_digests_forget(int32 projection_id)
 {

@@ -11,26 +11,27 @@
 
 #include "registry/projection.h"
 
-/* A sum of row hashes, modulo 2^128, and how many rows it is of. */
+/* A sum of row hashes, modulo 2^128, and the number of rows. */
 typedef struct PjDigest
 {
 	uint64		high;
 	uint64		low;
 	int64		rows;
-	int64		layout;			/* of the rows; 0 if there are none */
+	int64		layout;			/* of the hashed rows; 0 if there are none */
 } PjDigest;
 
-/* How rows of a table are hashed. */
+/* The state for hashing rows of a table. */
 typedef struct PjHasher
 {
 	int			natts;
-	FmgrInfo   *outputs;		/* of the columns; fn_oid is invalid if a
-								 * column does not count */
-	uint64		seed;			/* tells the projection's tables apart */
-	int64		layout;			/* which columns of which types there are, in
-								 * which table */
-	MemoryContext context;		/* of one row's text */
-	bool		pinned;			/* settings have been pinned, at this level */
+	FmgrInfo   *outputs;		/* one per column; fn_oid is invalid if the
+								 * column is left out */
+	uint64		seed;			/* distinguishes the projection's tables */
+	int64		layout;			/* identifies the table, its columns and their
+								 * types */
+	MemoryContext context;		/* for the text of one row */
+	bool		pinned;			/* settings have been set, at this GUC nest
+								 * level */
 	int			guc_level;
 } PjHasher;
 
@@ -47,7 +48,7 @@ extern char *pj_digest_text(const PjDigest *digest);
 
 extern bool pj_digest_is_kept(const PjProjection *projection);
 
-/* "books" is the number of a projection, or of a build (pair.h) */
+/* "books" is the id of a projection, or that of its builds (pair.h) */
 extern bool pj_digest_change(int32 books, Datum tenant,
 							 const PjDigest *change, int64 log_seq);
 extern void pj_digest_set(int32 books, Datum tenant, const PjDigest *digest,

@@ -1,10 +1,10 @@
 /*
  * failure.c
- *	  What happens to an event that fails: its item is tried again later, and
- *	  later still, until it is dead; the error is kept where people look.
+ *	  What happens when an event fails: it is retried with growing delays
+ *	  until it is dead, and the error is recorded.
  *
- * A failure is recorded by the transaction in which the attempt was rolled
- * back, so that event, attempt and record commit together.
+ * A failure is recorded by the same transaction in which the attempt was
+ * rolled back, so that event, attempt and record commit together.
  */
 #include "base/compat.h"
 
@@ -116,7 +116,7 @@ static PjStatement skip_failed = {
 	.argtypes = {INT4OID, INT8OID, TEXTOID, TEXTOID},
 };
 
-/* ... and where there is none, one is made. */
+/* ... and if there is none, one is inserted. */
 static PjStatement skip_new = {
 	.sql = "INSERT INTO projector.projection_failures (projection_id,"
 	" tenant_id, aggregate_id, sequence_number, log_seq, event_id, event_type,"
@@ -131,7 +131,9 @@ static PjStatement skip_new = {
 	TEXTOID, TEXTOID},
 };
 
-/* What never failed is forgotten; what did is open again. */
+/*
+ * Delete the record if the event never failed; otherwise reopen the failure.
+ */
 static PjStatement unskip = {
 	.sql = "WITH made AS (DELETE FROM projector.projection_failures"
 	" WHERE projection_id = $1 AND log_seq = $2 AND " PJ_SKIP_DECIDED
@@ -175,13 +177,14 @@ static PjStatement select_projection = {
 };
 
 /*
- * May this error be recorded as the event's?  Not if it says that somebody
- * wants the whole transaction to end.
+ * May this error be recorded as the event's?  Not if the whole transaction is
+ * meant to end.
  *
- * A projection's code can raise any SQLSTATE, also those of a cancel or a
- * shutdown: dblink hands on what the other server said.  A shutdown of this
- * server is FATAL, and never comes here.  A cancel is known by who raised it,
- * or was noted when it was raised, whatever the code has made of it since.
+ * A projection's code can raise any SQLSTATE, including those of a cancel or a
+ * shutdown: for example, dblink passes on the error of a remote server.  A
+ * shutdown of this server is FATAL and never gets here.  A real cancel is
+ * recognized by the function that raised it, or was remembered when it was
+ * raised, whatever error the code has turned it into.
  */
 bool
 pj_failure_swallowed(const ErrorData *error)
@@ -193,8 +196,9 @@ pj_failure_swallowed(const ErrorData *error)
 }
 
 /*
- * If code was cancelled because its time was over, say so, whatever error it
- * has made of that.  Call it before the next piece of code runs.
+ * If code was cancelled because of its timeout, make the error say so,
+ * whatever error the code has turned it into.  Call this before other code
+ * runs.
  */
 void
 pj_failure_name_timeout(ErrorData *error)
@@ -206,7 +210,7 @@ pj_failure_name_timeout(ErrorData *error)
 	error->message = pj_deadline_message();
 }
 
-/* May this error go away by itself? */
+/* Is this error likely to go away without any change? */
 bool
 pj_failure_transient(const ErrorData *error)
 {
@@ -222,7 +226,10 @@ pj_failure_transient(const ErrorData *error)
 	}
 }
 
-/* When to try again: twice as long after each attempt, up to a limit. */
+/*
+ * Returns the time of the next attempt.  The delay doubles after each attempt,
+ * up to a limit.
+ */
 static TimestampTz
 next_attempt(const PjOptions *options, int attempts)
 {
@@ -249,8 +256,9 @@ set_text(Datum *values, char *nulls, int i, const char *str)
 }
 
 /*
- * The part of an error's context that is the projection's: what stands behind
- * the line naming the event says only who happened to apply it.
+ * Returns the part of an error's context that concerns the projection.  Lines
+ * after the one that names the event only describe the session that applied
+ * it.
  */
 static char *
 own_context(const PjProjection *projection, const char *context)
@@ -269,7 +277,7 @@ own_context(const PjProjection *projection, const char *context)
 	return copy;
 }
 
-/* Write the record of a failure, or add to the one that is open. */
+/* Insert the record of a failure, or update the one that is open. */
 static void
 write_record(const PjPair *pair, const PjEvent *event,
 			 const ErrorData *error, bool recoverable, bool shadow)
@@ -283,7 +291,7 @@ write_record(const PjPair *pair, const PjEvent *event,
 	CStringGetTextDatum(message_of(error))};
 	char		nulls[] = "              ";
 
-	/* of an event that is missing from the log, the id is not known */
+	/* the id of an event that is missing from the log is unknown */
 	if (pj_event_id(event) == 0)
 		nulls[5] = 'n';
 	set_text(values, nulls, 9, error->detail);
@@ -296,8 +304,8 @@ write_record(const PjPair *pair, const PjEvent *event,
 }
 
 /*
- * Is there another event of the tenant in the same plight?  Then people have
- * been told already.
+ * Is another event of the tenant in the same state?  Then an alert has been
+ * sent already.
  */
 static bool
 has_other(PjStatement *stmt, const PjPair *pair, const PjEvent *event,
@@ -311,8 +319,8 @@ has_other(PjStatement *stmt, const PjPair *pair, const PjEvent *event,
 }
 
 /*
- * The event has failed for the last time, and its projection does not wait for
- * anybody: skip it, as an operator would.
+ * The event's last attempt has failed, and on_error is "skip": skip it, as an
+ * operator would.
  */
 static void
 pass_over(const PjPair *pair, const PjEvent *event, int attempts)
@@ -325,8 +333,8 @@ pass_over(const PjPair *pair, const PjEvent *event, int attempts)
 }
 
 /*
- * What becomes of an event that has failed, after so many attempts before this
- * one?
+ * Decide what to do with an event that has failed; attempts_before is the
+ * number of earlier attempts.
  */
 static PjOutcome
 decide_outcome(const PjProjection *projection, const PjEvent *event,
@@ -337,19 +345,19 @@ decide_outcome(const PjProjection *projection, const PjEvent *event,
 	(pj_failure_transient(error) ? PJ_TRANSIENT_FACTOR : 1);
 	bool		last = attempts_before + 1 >= allowed;
 
-	/* it has been suspected, and tried with caution, as often as is allowed */
+	/* a suspect may be tried in isolation max_attempts times */
 	if (error->sqlerrcode == ERRCODE_PJ_SUSPECT)
 		last = attempts_before == options->max_attempts ||
 			attempts_before >= options->max_attempts * PJ_TRANSIENT_FACTOR;
 	if (!last)
 		return PJ_TRY_AGAIN;
 
-	/* what is not in the log cannot be skipped */
+	/* an event that is not in the log cannot be skipped */
 	return options->on_error == PJ_ON_ERROR_SKIP && pj_event_id(event) != 0 ?
 		PJ_PASS_OVER : PJ_GIVE_UP;
 }
 
-/* Tell people, if this failure is one that they want to know of. */
+/* Send an alert, if this failure calls for one. */
 static void
 alert_failure(const PjPair *pair, const PjEvent *event, PjOutcome outcome,
 			  int errors, const ErrorData *error)
@@ -368,8 +376,8 @@ alert_failure(const PjPair *pair, const PjEvent *event, PjOutcome outcome,
 }
 
 /*
- * Record that an event has failed, and find out what becomes of it.
- * attempts_before says how often it had been tried already.
+ * Record that an event has failed, and decide what to do with it.
+ * attempts_before is the number of earlier attempts.
  */
 PjOutcome
 pj_failure_record(const PjPair *pair, const PjEvent *event,
@@ -387,7 +395,7 @@ pj_failure_record(const PjPair *pair, const PjEvent *event,
 		pj_outbox_fail(books, event, outcome == PJ_GIVE_UP, attempts,
 					   next_attempt(&projection->options, attempts), message);
 
-	/* most suspects are innocent, and will be applied */
+	/* most suspects did not cause the crash, and will be applied */
 	if (outcome == PJ_TRY_AGAIN && error->sqlerrcode == ERRCODE_PJ_SUSPECT)
 		return outcome;
 	errors = pj_offset_count_error(books, pj_event_tenant(event),
@@ -415,7 +423,7 @@ pj_failure_record_missing(const PjPair *pair, const PjEvent *event,
 	return pj_failure_record(pair, event, attempts_before, &error);
 }
 
-/* Record that an event has failed in a rebuild, and is skipped. */
+/* Record that an event has failed in a rebuild and is skipped. */
 void
 pj_failure_pass_over(const PjPair *pair, const PjEvent *event,
 					 const ErrorData *error)
@@ -426,7 +434,7 @@ pj_failure_pass_over(const PjPair *pair, const PjEvent *event,
 						   "projector");
 }
 
-/* Close the open failures of what is rebuilt; aggregate is 0 for all. */
+/* Close the open failures of what was rebuilt; aggregate is 0 for all. */
 void
 pj_failure_rebuilt(const PjProjection *projection, Datum tenant,
 				   Datum aggregate, int64 upto)
@@ -437,7 +445,7 @@ pj_failure_rebuilt(const PjProjection *projection, Datum tenant,
 	pj_execute(&rebuilt, values, aggregate ? NULL : "  n ");
 }
 
-/* Record that an event would fail. */
+/* Record that an event would fail, in mode shadow. */
 void
 pj_failure_record_shadow(const PjPair *pair, const PjEvent *event,
 						 const ErrorData *error)
@@ -445,14 +453,14 @@ pj_failure_record_shadow(const PjPair *pair, const PjEvent *event,
 	write_record(pair, event, error, true, true);
 }
 
-/* Close the open failures of events that are done with. */
+/* Close the open failures of events that need no more work. */
 void
 pj_failure_resolve(const PjPair *pair, const int64 *log_seqs, int n,
 				   const char *resolution)
 {
 	Datum		values[3] = {Int32GetDatum(pj_pair_books(pair))};
 
-	/* most often there are none */
+	/* usually there are none */
 	if (n > 1 && pj_execute(&select_open, values, NULL) == 0)
 		return;
 	values[1] = pj_int8_array(log_seqs, n);
@@ -460,7 +468,7 @@ pj_failure_resolve(const PjPair *pair, const int64 *log_seqs, int n,
 	pj_execute(&resolve, values, NULL);
 }
 
-/* Find out which events are to be skipped. */
+/* Set the flag "skipped" of events that must be skipped. */
 void
 pj_failure_mark_skipped(const PjProjection *projection,
 						PjEvent *const *events, int n)
@@ -474,7 +482,7 @@ pj_failure_mark_skipped(const PjProjection *projection,
 	values[1] = pj_int8_array(log_seqs, n);
 	found = pj_execute(&select_skipped, values, NULL);
 
-	/* they are few, if there are any */
+	/* there are few, if any */
 	for (int row = 0; row < found; row++)
 	{
 		bool		isnull;
@@ -486,7 +494,10 @@ pj_failure_mark_skipped(const PjProjection *projection,
 	}
 }
 
-/* Note that an event is to be skipped.  False if it is noted already. */
+/*
+ * Record that an event must be skipped.  Returns false if that was recorded
+ * already.
+ */
 bool
 pj_failure_skip(const PjPair *pair, const PjEvent *event, Datum reason,
 				const char *who)
@@ -505,7 +516,9 @@ pj_failure_skip(const PjPair *pair, const PjEvent *event, Datum reason,
 		pj_execute(&skip_new, new, NULL) > 0;
 }
 
-/* Take that back.  False if it was not to be skipped. */
+/*
+ * Undo pj_failure_skip().  Returns false if the event was not to be skipped.
+ */
 bool
 pj_failure_unskip(const PjProjection *projection, int64 log_seq)
 {
@@ -515,7 +528,7 @@ pj_failure_unskip(const PjProjection *projection, int64 log_seq)
 	return pj_execute(&unskip, values, NULL) > 0;
 }
 
-/* Note in the registry whether there is any event to be skipped. */
+/* Store in the registry whether any event must be skipped. */
 void
 pj_failure_note_skips(const PjProjection *projection)
 {
@@ -525,7 +538,10 @@ pj_failure_note_skips(const PjProjection *projection)
 	pj_execute(&note_skips, values, NULL);
 }
 
-/* The projection a failure belongs to, or 0 if there is no such failure. */
+/*
+ * Returns the projection that a failure belongs to, or 0 if there is no such
+ * failure.
+ */
 int32
 pj_failure_projection(int64 failure_id)
 {
@@ -537,7 +553,7 @@ pj_failure_projection(int64 failure_id)
 	return DatumGetInt32(pj_result(0, 1, &isnull));
 }
 
-/* Keep an operator's remarks with a failure. */
+/* Store an operator's remarks with a failure. */
 void
 pj_failure_note(int64 failure_id, Datum remarks)
 {

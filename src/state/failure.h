@@ -1,6 +1,6 @@
 /*
  * failure.h
- *	  What happens to an event that fails.
+ *	  What happens when an event fails.
  */
 #ifndef PJ_FAILURE_H
 #define PJ_FAILURE_H
@@ -9,18 +9,21 @@
 
 #include "state/pair.h"
 
-/* Which rows of projection_failures are an operator's decision to skip. */
+/*
+ * Condition for the rows of projection_failures that record a decision to
+ * skip.
+ */
 #define PJ_SKIP_DECIDED "resolution = 'skipped' AND metadata ? 'skip_reason'"
 
-/* Errors that may go away by themselves get this many times the attempts. */
+/* Transient errors get this many times the attempts. */
 #define PJ_TRANSIENT_FACTOR 4
 
-/* What becomes of an event that has failed. */
+/* What to do with an event that has failed. */
 typedef enum PjOutcome
 {
-	PJ_TRY_AGAIN,				/* later, by itself */
-	PJ_GIVE_UP,					/* it is dead */
-	PJ_PASS_OVER				/* the projection's option on_error says so */
+	PJ_TRY_AGAIN,				/* retry it later */
+	PJ_GIVE_UP,					/* mark it dead */
+	PJ_PASS_OVER				/* skip it, as option on_error says */
 } PjOutcome;
 
 extern void pj_failure_name_timeout(ErrorData *error);

@@ -1,15 +1,15 @@
 /*
  * offset.c
- *	  The last event a projection applied for each aggregate.
+ *	  The last event that a projection has applied for each aggregate.
  *
- * The offset decides: an event at or below it has been applied, one above it
- * has not.  It moves from a known value to the next by an update of the very
- * row version that said so, so that of two who apply the same event one finds
- * that version outdated, and goes back.
+ * An event at or below the offset has been applied; one above it has not.  An
+ * offset is moved by updating exactly the row version that was read.  If two
+ * transactions apply the same event, one of them finds its row version
+ * outdated and rolls back.
  *
  * Every applied event reads and writes one of these rows, and an inline append
- * does it for a single event: rows are updated in place, without SPI, which
- * would cost as much as the handler itself.
+ * does so for a single event.  So rows are updated without SPI, which would
+ * cost as much as the handler itself.
  */
 #include "base/compat.h"
 
@@ -64,9 +64,9 @@ static PjStatement insert_new_one = {
 };
 
 /*
- * Not by INSERT ... ON CONFLICT DO UPDATE, which locks a row before it updates
- * it: where the attempt that was rolled back had updated the same row, that is
- * more than an assertion of PostgreSQL's heap_update() allows.
+ * INSERT ... ON CONFLICT DO UPDATE is not used, because it locks the row
+ * before updating it.  If the attempt that was rolled back had updated the
+ * same row, that would violate an assertion in heap_update().
  */
 static PjStatement count_error = {
 	.sql = "UPDATE projector.projection_offsets"
@@ -130,8 +130,8 @@ static PjStatement delete_aggregate = {
 };
 
 /*
- * An offset as it is now.  If a transaction that is still open has changed
- * it, the offset is busy, and nothing else is known of it.
+ * Read the current offset.  If an open transaction has changed the row, the
+ * offset is busy, and nothing else is known about it.
  */
 static void
 read_offset(PjFetch *fetch, const SnapshotData *dirty, PjOffset *offset)
@@ -155,7 +155,7 @@ read_offset(PjFetch *fetch, const SnapshotData *dirty, PjOffset *offset)
 	}
 }
 
-/* Look up offsets.  The caller has set the aggregates. */
+/* Read offsets.  The caller has filled in the aggregates. */
 void
 pj_offsets_load(int32 projection_id, Datum tenant, PjOffset *offsets, int n)
 {
@@ -179,7 +179,7 @@ pj_offsets_load(int32 projection_id, Datum tenant, PjOffset *offsets, int n)
 		pj_fetch_end(&fetch);
 }
 
-/* The new version of a row. */
+/* Returns the new version of a row. */
 static HeapTuple
 moved_row(TupleDesc desc, const PjOffsetMove *move, HeapTuple row)
 {
@@ -194,7 +194,7 @@ moved_row(TupleDesc desc, const PjOffsetMove *move, HeapTuple row)
 									 values, nulls);
 }
 
-/* Add a row version to the indexes, if it did not fit beside the old one. */
+/* Add a row version to the indexes, unless it was a HOT update. */
 static void
 insert_index_entries(Relation heap, TupleTableSlot *slot)
 {
@@ -209,9 +209,9 @@ insert_index_entries(Relation heap, TupleTableSlot *slot)
 }
 
 /*
- * Move an offset that has a row.  Returns false if it is outdated.  The
- * active snapshot is older than our look at the row, and keeps its place from
- * being used for another.
+ * Move an offset that has a row.  Returns false if the row version is
+ * outdated.  The active snapshot is older than our read of the row, so its
+ * line pointer cannot have been reused.
  */
 static bool
 update_row(Relation heap, const PjOffsetMove *move, HeapTuple row)
@@ -259,7 +259,7 @@ update_rows(int32 projection_id, Datum tenant, const PjOffsetMove *moves,
 	return ok;
 }
 
-/* Make the rows of those offsets that have none. */
+/* Insert rows for the offsets that have none. */
 static bool
 insert_rows(int32 projection_id, Datum tenant, const PjOffsetMove *moves,
 			int n)
@@ -297,8 +297,8 @@ insert_rows(int32 projection_id, Datum tenant, const PjOffsetMove *moves,
 
 /*
  * Move the offsets of several aggregates.  Returns false if one of them was
- * not where the caller believes: somebody else has applied its events, and
- * the caller must roll back.
+ * not where the caller expected: another transaction has applied its events,
+ * and the caller must roll back.
  */
 bool
 pj_offsets_move(int32 projection_id, Datum tenant, const PjOffsetMove *moves,
@@ -309,8 +309,8 @@ pj_offsets_move(int32 projection_id, Datum tenant, const PjOffsetMove *moves,
 }
 
 /*
- * Note in the offset's row that an event behind it failed.  Returns how many
- * have failed since one was applied.
+ * Record in an offset's row that an event after it has failed.  Returns how
+ * many errors there were since an event was last applied.
  */
 int
 pj_offset_count_error(int32 projection_id, Datum tenant, Datum aggregate,
@@ -326,7 +326,7 @@ pj_offset_count_error(int32 projection_id, Datum tenant, Datum aggregate,
 	return DatumGetInt32(pj_result(0, 1, &isnull));
 }
 
-/* Forget a tenant's offsets, or that of one aggregate. */
+/* Delete a tenant's offsets, or that of one aggregate. */
 void
 pj_offsets_delete(int32 projection_id, Datum tenant, Datum aggregate)
 {
@@ -335,7 +335,7 @@ pj_offsets_delete(int32 projection_id, Datum tenant, Datum aggregate)
 	pj_execute(aggregate ? &delete_aggregate : &delete_tenant, values, NULL);
 }
 
-/* Set offsets back to 0; tenant and aggregate are 0 for all. */
+/* Set offsets to 0; tenant and aggregate are 0 for all. */
 int64
 pj_offsets_reset(int32 projection_id, Datum tenant, Datum aggregate)
 {

@@ -1,6 +1,6 @@
 /*
  * offset.h
- *	  The last event a projection applied for each aggregate.
+ *	  The last event that a projection has applied for each aggregate.
  */
 #ifndef PJ_OFFSET_H
 #define PJ_OFFSET_H
@@ -12,12 +12,12 @@ typedef struct PjOffset
 {
 	Datum		aggregate;
 	bool		busy;			/* an open transaction has changed it */
-	bool		exists;			/* there is a row */
-	int64		last;			/* 0 if there is none */
-	HeapTuple	row;			/* a copy; NULL once it has been moved */
+	bool		exists;			/* the row exists */
+	int64		last;			/* 0 if the row does not exist */
+	HeapTuple	row;			/* a copy; NULL once it has been updated */
 } PjOffset;
 
-/* A step of one aggregate's offset. */
+/* A move of one aggregate's offset. */
 typedef struct PjOffsetMove
 {
 	const PjOffset *from;

@@ -3,10 +3,10 @@
  *	  Offsets that are moved in memory, and written once.
  *
  * A transaction that moves an offset a thousand times leaves a thousand row
- * versions that cannot be pruned before it ends, and each look passes all of
- * them.  So whoever replays a log in one transaction, has the pair to itself and
- * will not go back to a savepoint moves offsets in memory, and writes them in the
- * end, or when there are many.
+ * versions.  They cannot be pruned before it ends, and each lookup passes all of
+ * them.  So a replay in one transaction moves offsets in memory.  It writes them
+ * at the end, or when there are many.  It must have the pair to itself, and must
+ * not roll back to a savepoint.
  */
 #include "base/compat.h"
 
@@ -21,10 +21,10 @@
 #include "base/text.h"
 #include "state/offset_cache.h"
 
-/* So many are kept in memory. */
+/* Offsets kept in memory. */
 #define MAX_ENTRIES	50000
 
-/* And so many written at a time. */
+/* Offsets written at a time. */
 #define WRITE_SIZE	1000
 
 typedef struct Entry
@@ -97,7 +97,7 @@ find_entry(PjOffsetCache *cache, Datum aggregate)
 	return hash_search(cache->entries, &aggregate, HASH_FIND, NULL);
 }
 
-/* As pj_offsets_load(); those that are not in memory are read. */
+/* Does what pj_offsets_load() does.  Reads offsets that are not in memory. */
 void
 pj_offset_cache_load(PjOffsetCache *cache, PjOffset *offsets, int n)
 {
@@ -157,7 +157,7 @@ compare_entries(const void *a, const void *b)
 						   (*(Entry *const *) b)->aggregate);
 }
 
-/* All entries, in the order of the table's index. */
+/* Returns all entries in the order of the table's index. */
 static int
 sort_entries(PjOffsetCache *cache, Entry ***entries)
 {

@@ -1,9 +1,10 @@
 /*
  * outbox.c
- *	  The work list: one row per projection and event not yet applied.  What
- *	  changes it, and who has something on it.
+ *	  The outbox: one row per projection and event that has not been
+ *	  applied yet.  This file has the commands that change it, and those
+ *	  that find tenants with work in it.
  *
- * Adding to it is in outbox_add.c, taking from it in outbox_claim.c.
+ * outbox_add.c inserts rows, outbox_claim.c reads and claims them.
  */
 #include "base/compat.h"
 
@@ -33,8 +34,8 @@ static PjStatement delete_rows = {
 };
 
 /*
- * What trying it has shown.  The row is marked as held, so that no claim meets it
- * again while the projection is being tried.
+ * Store the result of a trial in mode shadow.  The row is marked as held, so
+ * that it is not claimed again while the projection is in that mode.
  */
 static PjStatement try = {
 	.sql = "UPDATE projector.apply_outbox SET shadow = $2, held = true,"
@@ -44,7 +45,7 @@ static PjStatement try = {
 	.argtypes = {TIDARRAYOID, TEXTOID},
 };
 
-/* Those who are tried by themselves are not concerned. */
+/* With $2 null, leave out tenants that are in mode shadow on their own. */
 static PjStatement untry = {
 	.sql = "UPDATE projector.apply_outbox o SET shadow = NULL, held = false,"
 	" updated_at = now() WHERE projection_id = $1"
@@ -114,33 +115,64 @@ static PjStatement release = {
 	.argtypes = {INT4OID, TEXTOID, TEXTARRAYOID},
 };
 
-/* Loose index scans: one probe per tenant, not one per row. */
+/*
+ * Loose index scans: one probe per tenant, not one per row.  They begin after
+ * tenant $2, and end after $3 of them.
+ */
+#define NEXT_TENANT(rows, after) \
+	"(SELECT tenant_id FROM projector.apply_outbox" \
+	" WHERE projection_id = $1 AND " rows " AND tenant_id > " after \
+	" ORDER BY tenant_id LIMIT 1)"
 #define TENANTS(rows) \
-	"SELECT tenant_id FROM projector.apply_outbox o" \
-	" WHERE projection_id = $1 AND " rows
+	"WITH RECURSIVE t (tenant_id) AS (" NEXT_TENANT(rows, "$2") \
+	" UNION ALL SELECT " NEXT_TENANT(rows, "t.tenant_id") \
+	" FROM t WHERE t.tenant_id IS NOT NULL)"
 
-static PjStatement select_tenants = {
-	.sql = "WITH RECURSIVE p (tenant_id) AS (("
-	TENANTS("status = 'pending' AND NOT held")
-	" ORDER BY tenant_id LIMIT 1)"
-	" UNION ALL SELECT ("
-	TENANTS("status = 'pending' AND NOT held AND tenant_id > p.tenant_id")
-	" ORDER BY tenant_id LIMIT 1) FROM p WHERE p.tenant_id IS NOT NULL),"
-	" f (tenant_id) AS (("
-	TENANTS("status = 'failed'")
-	" ORDER BY tenant_id LIMIT 1)"
-	" UNION ALL SELECT ("
-	TENANTS("status = 'failed' AND tenant_id > f.tenant_id")
-	" ORDER BY tenant_id LIMIT 1) FROM f WHERE f.tenant_id IS NOT NULL)"
-	" SELECT tenant_id, NULL::timestamptz FROM p WHERE tenant_id IS NOT NULL"
-	" UNION ALL SELECT f.tenant_id, due.at FROM f CROSS JOIN LATERAL"
-	" (SELECT o.next_attempt_at AS at FROM projector.apply_outbox o"
-	" WHERE o.projection_id = $1 AND o.tenant_id = f.tenant_id"
-	" AND o.status = 'failed' ORDER BY o.next_attempt_at LIMIT 1) due"
-	" ORDER BY tenant_id",
+static PjStatement select_pending = {
+	.sql = TENANTS("status = 'pending' AND NOT held")
+	" SELECT tenant_id FROM t WHERE tenant_id IS NOT NULL LIMIT $3",
 	.expect = SPI_OK_SELECT,
-	.nargs = 1,
-	.argtypes = {INT4OID},
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, INT4OID},
+};
+
+/* With the time at which each tenant's next retry is due. */
+static PjStatement select_failed = {
+	.sql = TENANTS("status = 'failed'")
+	" SELECT t.tenant_id, due.at FROM t CROSS JOIN LATERAL"
+	" (SELECT o.next_attempt_at AS at FROM projector.apply_outbox o"
+	" WHERE o.projection_id = $1 AND o.tenant_id = t.tenant_id"
+	" AND o.status = 'failed' ORDER BY o.next_attempt_at LIMIT 1) due"
+	" WHERE t.tenant_id IS NOT NULL LIMIT $3",
+	.expect = SPI_OK_SELECT,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, INT4OID},
+};
+
+/* The same of one tenant: has it items that can be applied? */
+static PjStatement select_any_due = {
+	.sql = "SELECT WHERE EXISTS (SELECT FROM projector.apply_outbox"
+	" WHERE projection_id = $1 AND tenant_id = $2"
+	" AND status = 'pending' AND NOT held)"
+	" OR EXISTS (SELECT FROM projector.apply_outbox"
+	" WHERE projection_id = $1 AND tenant_id = $2 AND status = 'failed'"
+	" AND next_attempt_at <= $3)",
+	.expect = SPI_OK_SELECT,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, TIMESTAMPTZOID},
+};
+
+/* Is a retry due by time $2, and when is the next one after that? */
+static PjStatement select_next_due = {
+	.sql = "SELECT EXISTS (SELECT FROM projector.apply_outbox"
+	" WHERE projection_id = $1 AND status = 'failed'"
+	" AND next_attempt_at <= $2),"
+	" (SELECT next_attempt_at FROM projector.apply_outbox"
+	" WHERE projection_id = $1 AND status = 'failed'"
+	" AND next_attempt_at > $2 ORDER BY next_attempt_at LIMIT 1)",
+	.expect = SPI_OK_SELECT,
+	.nargs = 2,
+	.argtypes = {INT4OID, TIMESTAMPTZOID},
 };
 
 #define CLEAR "DELETE FROM projector.apply_outbox WHERE projection_id = $1"
@@ -173,7 +205,7 @@ static PjStatement clear_upto = {
 	.argtypes = {INT4OID, TEXTOID, INT8OID},
 };
 
-/* The failures of items that go are closed with them. */
+/* Also closes the failures of the deleted items. */
 static PjStatement unsubscribe = {
 	.sql = "WITH gone AS (DELETE FROM projector.apply_outbox"
 	" WHERE projection_id = $1 AND event_type <> ALL ($2) RETURNING log_seq)"
@@ -215,7 +247,9 @@ static PjStatement requeue = {
 	.argtypes = {INT4OID, INT8OID},
 };
 
-/* What others have locked, in a transaction that may stay open, is theirs. */
+/*
+ * Rows locked by other transactions are skipped, because those may stay open.
+ */
 static PjStatement sweep = {
 	.sql = "WITH RECURSIVE i (id) AS ("
 	"(SELECT projection_id FROM projector.apply_outbox"
@@ -241,7 +275,10 @@ tid_array(Datum *tids, int n)
 										   TYPALIGN_SHORT));
 }
 
-/* Remove claimed items, which are where they were when they were claimed. */
+/*
+ * Delete claimed items.  Their rows are locked, so their ctids are still
+ * valid.
+ */
 void
 pj_outbox_delete_rows(const PjItem *const *items, int n)
 {
@@ -263,7 +300,7 @@ pj_outbox_delete(int32 projection_id, const int64 *log_seqs, int n)
 	pj_execute(&delete, values, NULL);
 }
 
-/* Note a failed attempt, in a new row if the event had none. */
+/* Record a failed attempt; inserts a row if the event had none. */
 void
 pj_outbox_fail(int32 projection_id, const PjEvent *event, bool dead,
 			   int attempt_count, TimestampTz next_attempt_at,
@@ -281,8 +318,8 @@ pj_outbox_fail(int32 projection_id, const PjEvent *event, bool dead,
 }
 
 /*
- * Whoever marks a pair's rows as held, or releases them, has its driver lock.
- * What is built aside has a number that nobody else uses.
+ * Holding or releasing a pair's rows requires its driver lock.  The rows of a
+ * build are used only by its run.
  */
 static void
 assert_locked(int32 projection_id, Datum tenant)
@@ -291,7 +328,7 @@ assert_locked(int32 projection_id, Datum tenant)
 		   pj_driver_is_locked(projection_id, tenant));
 }
 
-/* Mark a tenant's rows as held and return how many were not. */
+/* Mark a tenant's rows as held.  Returns how many were not held before. */
 int64
 pj_outbox_hold(int32 projection_id, Datum tenant, const int64 *log_seqs,
 			   int n)
@@ -315,34 +352,77 @@ pj_outbox_release(int32 projection_id, Datum tenant, Datum *aggregates, int n)
 }
 
 /*
- * The tenants that have due items.  *next_due becomes the time when the next
- * item of another is due, if that is earlier.
+ * Some tenants that have items to apply for the first time, in bytewise order,
+ * after one of them or from the first if that is 0.
  */
 int
-pj_outbox_tenants(int32 projection_id, Datum **tenants, TimestampTz *next_due)
+pj_outbox_pending(int32 projection_id, Datum after, int limit,
+				  Datum **tenants)
 {
-	Datum		values[1] = {Int32GetDatum(projection_id)};
-	TimestampTz now = pj_now();
-	int			n,
-				found = 0;
+	Datum		values[3] = {Int32GetDatum(projection_id),
+		after ? after : CStringGetTextDatum(""),
+	Int32GetDatum(limit)};
 
-	pj_execute(&select_tenants, values, NULL);
-	n = pj_result_texts(tenants);
-	for (int i = 0; i < n; i++)
-	{
-		bool		pending;
-		TimestampTz due = DatumGetTimestampTz(pj_result(i, 2, &pending));
-
-		if (!pending && due > now)
-			*next_due = Min(*next_due, due);
-		else if (found == 0 || !pj_text_equal((*tenants)[i],
-											  (*tenants)[found - 1]))
-			(*tenants)[found++] = (*tenants)[i];
-	}
-	return found;
+	pj_execute(&select_pending, values, NULL);
+	return pj_result_texts(tenants);
 }
 
-/* Does a pair have an item that is dead, or whose retry is not due? */
+/*
+ * The same for items that have failed.  Those whose retry is not due are
+ * looked at too, so *due says of each tenant whether one is.
+ */
+int
+pj_outbox_failed(int32 projection_id, Datum after, int limit,
+				 Datum **tenants, bool **due)
+{
+	Datum		values[3] = {Int32GetDatum(projection_id),
+		after ? after : CStringGetTextDatum(""),
+	Int32GetDatum(limit)};
+	TimestampTz now = pj_now();
+	int			n;
+
+	pj_execute(&select_failed, values, NULL);
+	n = pj_result_texts(tenants);
+	*due = palloc(sizeof(bool) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		bool		isnull;
+
+		(*due)[i] = DatumGetTimestampTz(pj_result(i, 2, &isnull)) <= now;
+	}
+	return n;
+}
+
+/* Has a tenant items that can be applied? */
+bool
+pj_outbox_has_due(int32 projection_id, Datum tenant)
+{
+	Datum		values[3] = {Int32GetDatum(projection_id), tenant,
+	TimestampTzGetDatum(pj_now())};
+
+	return pj_execute(&select_any_due, values, NULL) > 0;
+}
+
+/*
+ * Is a retry of a projection due now?  *next_due becomes the time of the next
+ * one, if that is earlier.
+ */
+bool
+pj_outbox_retry_is_due(int32 projection_id, TimestampTz *next_due)
+{
+	Datum		values[2] = {Int32GetDatum(projection_id),
+	TimestampTzGetDatum(pj_now())};
+	bool		isnull;
+	TimestampTz next;
+
+	pj_execute(&select_next_due, values, NULL);
+	next = DatumGetTimestampTz(pj_result(0, 2, &isnull));
+	if (!isnull)
+		*next_due = Min(*next_due, next);
+	return DatumGetBool(pj_result(0, 1, &isnull));
+}
+
+/* Does a pair have an item that is dead, or failed and not yet due? */
 bool
 pj_outbox_blocked(int32 projection_id, Datum tenant)
 {
@@ -352,7 +432,7 @@ pj_outbox_blocked(int32 projection_id, Datum tenant)
 	return pj_execute(&select_blocked, values, NULL) > 0;
 }
 
-/* Does a pair have an item that is dead? */
+/* Does a pair have a dead item? */
 bool
 pj_outbox_has_dead(int32 projection_id, Datum tenant)
 {
@@ -361,7 +441,7 @@ pj_outbox_has_dead(int32 projection_id, Datum tenant)
 	return pj_execute(&select_any_dead, values, NULL) > 0;
 }
 
-/* Note what trying them has shown of some claimed items. */
+/* Store the result of a trial for some claimed items. */
 void
 pj_outbox_try(const PjClaim *claims, int n, const char *result)
 {
@@ -375,7 +455,10 @@ pj_outbox_try(const PjClaim *claims, int n, const char *result)
 	pj_execute(&try, values, NULL);
 }
 
-/* Trials are over: what was tried is to be applied.  Tenant is 0 for all. */
+/*
+ * Mode shadow has ended: the items that were tried must now be applied.
+ * Tenant is 0 for all.
+ */
 void
 pj_outbox_untry(int32 projection_id, Datum tenant)
 {
@@ -384,7 +467,7 @@ pj_outbox_untry(int32 projection_id, Datum tenant)
 	pj_execute(&untry, values, tenant ? NULL : " n");
 }
 
-/* Remove a projection's items; tenant and aggregate are 0 for all. */
+/* Delete a projection's items; tenant and aggregate are 0 for all. */
 void
 pj_outbox_clear(int32 projection_id, Datum tenant, Datum aggregate)
 {
@@ -394,7 +477,10 @@ pj_outbox_clear(int32 projection_id, Datum tenant, Datum aggregate)
 			   tenant ? &clear_tenant : &clear_all, values, NULL);
 }
 
-/* Release all that is held, of a tenant; what must be will be held again. */
+/*
+ * Clear the held flag of all items of a tenant.  Items that must wait will be
+ * held again.
+ */
 void
 pj_outbox_release_tenant(int32 projection_id, Datum tenant)
 {
@@ -405,8 +491,8 @@ pj_outbox_release_tenant(int32 projection_id, Datum tenant)
 }
 
 /*
- * Remove a tenant's items up to a position in the log.  What was held behind
- * them is released.
+ * Delete a tenant's items up to a log position, and release items that were
+ * held because of them.
  */
 void
 pj_outbox_clear_upto(int32 projection_id, Datum tenant, int64 upto)
@@ -419,8 +505,9 @@ pj_outbox_clear_upto(int32 projection_id, Datum tenant, int64 upto)
 }
 
 /*
- * The projection subscribes to these types only: remove the items of others.
- * Whatever was held is released, to be held again if it must.
+ * The projection now subscribes only to these types: delete the items of
+ * others.  All held items are released; those that must wait will be held
+ * again.
  */
 void
 pj_outbox_unsubscribe(int32 projection_id, Datum event_types)
@@ -432,7 +519,9 @@ pj_outbox_unsubscribe(int32 projection_id, Datum event_types)
 	pj_execute(&release_all, values, NULL);
 }
 
-/* Make a failed or dead item pending again.  False if it is neither. */
+/*
+ * Make a failed or dead item pending again.  Returns false if it is neither.
+ */
 bool
 pj_outbox_requeue(int32 projection_id, int64 log_seq)
 {
@@ -443,8 +532,8 @@ pj_outbox_requeue(int32 projection_id, int64 log_seq)
 }
 
 /*
- * Remove the items of projections that are no more: an append that was under
- * way while its projection was dropped leaves such.
+ * Delete the items of projections that have been dropped.  An append that was
+ * in progress while its projection was dropped leaves such items.
  */
 void
 pj_outbox_sweep(void)

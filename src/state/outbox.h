@@ -1,6 +1,6 @@
 /*
  * outbox.h
- *	  The work list.
+ *	  The outbox.
  */
 #ifndef PJ_OUTBOX_H
 #define PJ_OUTBOX_H
@@ -19,36 +19,37 @@ typedef enum PjStatus
 	PJ_DEAD
 } PjStatus;
 
-/* What the outbox says of one event. */
+/* What the outbox knows about one event. */
 typedef struct PjItem
 {
 	PjStatus	status;
 	bool		claimed;		/* its row is locked by this transaction */
-	bool		due;			/* a failed one: its next attempt is due */
+	bool		due;			/* if failed: its next attempt is due */
 	bool		held;
 	bool		replay;			/* as PjEvent.replay */
 	int			attempt_count;
-	ItemPointerData row;		/* where it is, if it is claimed */
+	ItemPointerData row;		/* its ctid, if it is claimed */
 } PjItem;
 
 /* A claimed item. */
 typedef struct PjClaim
 {
-	PjEvent		event;			/* only what the outbox knows of it */
+	PjEvent		event;			/* only the fields stored in the outbox */
 	int			range;			/* index of its aggregate's range */
 	PjItem		item;
 } PjClaim;
 
 /*
- * The rows of the events at positions $2, each looked up by itself: the LIMIT
- * keeps the planner from joining, which it would do by scanning.
+ * The rows of the events at positions $2.  Each is looked up with its own
+ * index scan: the LIMIT prevents a join, which the planner would do with a
+ * sequential scan.
  */
 #define PJ_EACH_ITEM(columns, locking) \
 	" unnest($2) AS l CROSS JOIN LATERAL (SELECT " columns \
 	" FROM projector.apply_outbox" \
 	" WHERE projection_id = $1 AND log_seq = l LIMIT 1" locking ") o"
 
-/* Which items are wanted; what is 0 matches everything. */
+/* A filter for items; 0 matches everything. */
 typedef struct PjItemFilter
 {
 	const int32 *projection_ids;
@@ -84,8 +85,13 @@ extern int64 pj_outbox_hold(int32 projection_id, Datum tenant,
 							const int64 *log_seqs, int n);
 extern void pj_outbox_release(int32 projection_id, Datum tenant,
 							  Datum *aggregates, int n);
-extern int	pj_outbox_tenants(int32 projection_id, Datum **tenants,
-							  TimestampTz *next_due);
+extern int	pj_outbox_pending(int32 projection_id, Datum after, int limit,
+							  Datum **tenants);
+extern int	pj_outbox_failed(int32 projection_id, Datum after, int limit,
+							 Datum **tenants, bool **due);
+extern bool pj_outbox_has_due(int32 projection_id, Datum tenant);
+extern bool pj_outbox_retry_is_due(int32 projection_id,
+								   TimestampTz *next_due);
 extern bool pj_outbox_has_dead(int32 projection_id, Datum tenant);
 extern bool pj_outbox_blocked(int32 projection_id, Datum tenant);
 extern bool pj_outbox_astray(int32 projection_id, Datum tenant, int64 after,

@@ -1,9 +1,10 @@
 /*
  * outbox_add.c
- *	  Adding to the work list.
+ *	  Inserting into the outbox.
  *
- * Every append to an asynchronous projection adds a row, which the table as we
- * made it takes without SQL.  All other work on the list is in outbox.c.
+ * Every append to an asynchronous projection inserts a row.  If the table has
+ * not been altered, this is done without SQL.  All other commands are in
+ * outbox.c.
  */
 #include "base/compat.h"
 
@@ -44,7 +45,10 @@ enum
 	Natts = Anum_updated_at
 };
 
-/* The table's constraints and indexes; a new row goes into the first two. */
+/*
+ * The table's constraints and indexes.  A new row is added to the first two
+ * indexes.
+ */
 #define NUM_CHECKS 2
 static const char *const index_names[] = {"apply_outbox_pkey",
 	"apply_outbox_claim_idx", "apply_outbox_retry_idx",
@@ -64,7 +68,7 @@ static PjStatement enqueue = {
 	INT8ARRAYOID, TEXTARRAYOID, BOOLARRAYOID},
 };
 
-/* The events' positions in the log, as an array. */
+/* Returns the events' log positions as an array. */
 Datum
 pj_log_seqs(PjEvent *const *events, int n)
 {
@@ -86,7 +90,7 @@ is_own_index(Oid relid)
 	return false;
 }
 
-/* Are these the table's indexes as we made them?  Most often we know. */
+/* Are these the table's original indexes?  The result is cached. */
 static bool
 are_own_indexes(const List *indexes)
 {
@@ -105,7 +109,7 @@ are_own_indexes(const List *indexes)
 	return true;
 }
 
-/* Is the table as we made it, or has somebody added to it? */
+/* Is the table unchanged, or has a user added something to it? */
 static bool
 is_original(Relation heap)
 {
@@ -143,9 +147,10 @@ insert_row(Relation heap, Relation by_key, Relation by_claim, Datum *values)
 }
 
 /*
- * Add work for events that are just being appended, and have no items.  Every
- * append to an asynchronous projection comes here: rows are put into the table
- * and its indexes without SPI, which would cost more than the append itself.
+ * Insert rows for events that are just being appended, and so have none.
+ * Every append to an asynchronous projection comes here.  Rows are inserted
+ * into the table and its indexes without SPI, which would cost more than the
+ * append itself.
  */
 void
 pj_outbox_add(int32 projection_id, PjEvent *const *events, int n)
@@ -191,7 +196,7 @@ pj_outbox_add(int32 projection_id, PjEvent *const *events, int n)
 	table_close(heap, NoLock);
 }
 
-/* Add work; what is on the list already stays as it is. */
+/* Insert rows for events; existing rows are left unchanged. */
 void
 pj_outbox_enqueue(int32 projection_id, PjEvent *const *events, int n)
 {

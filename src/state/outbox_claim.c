@@ -1,13 +1,13 @@
 /*
  * outbox_claim.c
- *	  Reading the work list, and claiming what is on it.
+ *	  Reading the outbox and claiming items.
  *
  * A row is claimed by locking it in the transaction that applies its event,
- * and deleted by that transaction: a crash leaves nothing to clean up, and
- * nothing says "processing" that is not.
+ * and the same transaction deletes it.  So a crash leaves nothing to clean up,
+ * and there is no status "processing" that could become stale.
  *
- * Pending rows are found through an index that leaves out the held ones, so
- * that a claim costs what it takes, whatever waits behind a failed event.
+ * Pending rows are found through an index without the held ones.  So the cost
+ * of a claim does not depend on how many rows wait for a failed event.
  */
 #include "base/compat.h"
 
@@ -23,9 +23,9 @@
 	" attempt_count, status, next_attempt_at, held, replay, ctid "
 
 /*
- * Retries first, then what is pending.  Each limit must sit in a materialized
- * subquery of its own: under another plan the locking subquery would be run
- * again for each row, and take more than its limit.
+ * Retries first, then pending items.  Each limit must be in a materialized
+ * subquery of its own.  With another plan the locking subquery could run again
+ * for each row, and lock more rows than its limit.
  */
 static PjStatement claim_next = {
 	.sql = "WITH f AS MATERIALIZED (SELECT" ITEM_COLUMNS
@@ -45,7 +45,7 @@ static PjStatement claim_next = {
 	.argtypes = {INT4OID, TEXTOID, INT4OID, TIMESTAMPTZOID, INT8OID, INT8OID},
 };
 
-/* The row of an event in the log is found by its position there ... */
+/* The row of an event in the log is found by its log position ... */
 static PjStatement claim_at = {
 	.sql = "SELECT" ITEM_COLUMNS
 	"FROM projector.apply_outbox WHERE projection_id = $1 AND log_seq = $2"
@@ -77,7 +77,7 @@ static PjStatement look = {
 	.argtypes = {INT4OID, INT8ARRAYOID, TIMESTAMPTZOID},
 };
 
-/* Has the tenant any item that could be of an event in this part of the log? */
+/* Can the tenant have an item for an event in this part of the log? */
 static PjStatement select_any = {
 	.sql = "SELECT WHERE EXISTS (SELECT FROM projector.apply_outbox"
 	" WHERE projection_id = $1 AND tenant_id = $2 AND status = 'pending'"
@@ -113,9 +113,7 @@ static PjStatement select_between = {
 	.argtypes = {INT4OID, TEXTOID, INT8OID, INT8OID, INT4OID},
 };
 
-/*
- * The oldest failed and dead items.  Each half reads an index of its own.
- */
+/* The oldest failed and dead items.  Each half uses its own index. */
 #define BROKEN(status) \
 	"(SELECT" ITEM_COLUMNS ", projection_id" \
 	" FROM projector.apply_outbox WHERE projection_id = ANY ($1)" \
@@ -146,7 +144,7 @@ status_of(Datum status)
 	}
 }
 
-/* A copy of one row of the last result, whose columns are ITEM_COLUMNS. */
+/* Copy one row of the last result, whose columns are ITEM_COLUMNS. */
 static void
 read_claim(int row, PjClaim *claim)
 {
@@ -173,7 +171,7 @@ read_claim(int row, PjClaim *claim)
 	pfree(nulls);
 }
 
-/* Claim pending items, and failed ones that are due at some time. */
+/* Claim pending items, and failed ones that are due at the given time. */
 static int
 claim_due(int32 projection_id, Datum tenant, int limit, TimestampTz time,
 		  int64 after, int64 upto, PjClaim **claims)
@@ -190,8 +188,8 @@ claim_due(int32 projection_id, Datum tenant, int limit, TimestampTz time,
 }
 
 /*
- * Claim due items of a pair, at most "limit" of them, and none of events
- * behind "upto" in the log; of pending ones only those behind "after".
+ * Claim at most "limit" items of a pair: failed ones that are due, and pending
+ * ones after "after" and up to "upto" in the log.
  */
 int
 pj_outbox_claim(int32 projection_id, Datum tenant, int limit, int64 after,
@@ -201,7 +199,7 @@ pj_outbox_claim(int32 projection_id, Datum tenant, int limit, int64 after,
 					 claims);
 }
 
-/* Claim pending items of a pair, but none that have failed before. */
+/* Claim pending items of a pair, but none that have failed. */
 int
 pj_outbox_claim_pending(int32 projection_id, Datum tenant, int limit,
 						int64 upto, PjClaim **claims)
@@ -210,7 +208,7 @@ pj_outbox_claim_pending(int32 projection_id, Datum tenant, int limit,
 					 claims);
 }
 
-/* Claim the item of one event, waiting for whoever has claimed it. */
+/* Claim the item of one event; waits if another transaction has claimed it. */
 bool
 pj_outbox_claim_one(int32 projection_id, Datum tenant, Datum aggregate,
 					int64 sequence_number, PjClaim *claim)
@@ -238,7 +236,10 @@ pj_outbox_claim_one(int32 projection_id, Datum tenant, Datum aggregate,
 	return found > 0;
 }
 
-/* The aggregates of claimed items, each up to its last claimed event. */
+/*
+ * Returns the aggregates of claimed items, each with a range up to its last
+ * claimed event.
+ */
 int
 pj_outbox_ranges(PjClaim *claims, int n, PjRange **ranges)
 {
@@ -259,7 +260,7 @@ pj_outbox_ranges(PjClaim *claims, int n, PjRange **ranges)
 	return nranges;
 }
 
-/* An event's item, found by the event's position in the log. */
+/* An event's item, for lookup by log position. */
 typedef struct ItemPlace
 {
 	int64		log_seq;
@@ -275,7 +276,10 @@ compare_place(const void *a, const void *b)
 	return (la > lb) - (la < lb);
 }
 
-/* The item of a row of the last result, whose first column is log_seq. */
+/*
+ * Returns the item for a row of the last result, whose first column is
+ * log_seq.
+ */
 static PjItem *
 item_of_row(int row, ItemPlace *places, int n)
 {
@@ -290,7 +294,9 @@ item_of_row(int row, ItemPlace *places, int n)
 	return place->item;
 }
 
-/* Is it worth looking?  For events read from the log it is not, as a rule. */
+/*
+ * Is it worth looking for items?  Usually not, for events read from the log.
+ */
 static bool
 may_have_items(int32 projection_id, PjEvent *const *events, int n)
 {
@@ -310,8 +316,8 @@ may_have_items(int32 projection_id, PjEvent *const *events, int n)
 }
 
 /*
- * Find the rows of these events, all of one tenant, and claim those nobody
- * else has claimed.
+ * Find the rows of these events, all of one tenant, and claim those that no
+ * other transaction has claimed.
  */
 void
 pj_outbox_claim_events(int32 projection_id, PjEvent *const *events, int n,
@@ -335,7 +341,7 @@ pj_outbox_claim_events(int32 projection_id, PjEvent *const *events, int n,
 	}
 	qsort(places, n, sizeof(ItemPlace), compare_place);
 
-	/* lock first: what is read afterwards is what the lock protects */
+	/* lock first, so that the rows read afterwards cannot change */
 	pj_execute(&lock_rows, values, NULL);
 	for (int row = 0; row < SPI_processed; row++)
 		item_of_row(row, places, n)->claimed = true;
@@ -356,8 +362,8 @@ pj_outbox_claim_events(int32 projection_id, PjEvent *const *events, int n,
 }
 
 /*
- * Find the first item of a pair between two positions in the log that is of
- * none of these events, which are all there are, in the order of the log.
+ * Find the first item of a pair between two log positions that belongs to none
+ * of these events.  They are all events of that part of the log, in log order.
  */
 bool
 pj_outbox_astray(int32 projection_id, Datum tenant, int64 after, int64 upto,
@@ -383,8 +389,8 @@ pj_outbox_astray(int32 projection_id, Datum tenant, int64 after, int64 upto,
 }
 
 /*
- * The oldest failed and dead items of some projections.  What of the filter is
- * 0 matches everything.  Returns how many; ids are those of the projections.
+ * Returns the oldest failed and dead items of some projections, and in ids the
+ * projection of each.  Fields of the filter that are 0 match everything.
  */
 int
 pj_outbox_broken(const PjItemFilter *filter, int32 **ids, PjClaim **claims)

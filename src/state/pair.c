@@ -1,11 +1,11 @@
 /*
  * pair.c
- *	  Taking a projection, and one tenant's pair of it or all of them, for
- *	  oneself, on behalf of somebody who waits for an answer.
+ *	  Lock a projection, and one pair of it or all pairs, for a function
+ *	  that a user waits for.
  *
- * Whoever does so waits for the locks, in the order that lock.c asks for, and
- * has them until the end of the transaction.  Workers and drains, which have
- * other things to do, do not wait: see pj_step_enter().
+ * Such a function waits for the locks, in the order given in lock.c, and holds
+ * them until the end of the transaction.  Workers and drains have other work
+ * to do and do not wait: see pj_step_enter().
  */
 #include "base/compat.h"
 
@@ -16,8 +16,9 @@
 #include "state/pair.h"
 
 /*
- * Wait until no other driver is at work on a pair, and, if "mode" is
- * ExclusiveLock, no append either.  The caller has the projection's lock.
+ * Wait until no other driver works on a pair and, if "mode" is ExclusiveLock,
+ * no append applies its events either.  The caller holds the projection's
+ * lock.
  */
 void
 pj_pair_lock(int32 projection_id, Datum tenant, LOCKMODE mode)
@@ -26,7 +27,10 @@ pj_pair_lock(int32 projection_id, Datum tenant, LOCKMODE mode)
 	pj_lock_driver(projection_id, tenant, true);
 }
 
-/* The projection of that name, for a function that may change its pairs. */
+/*
+ * Returns the projection with that name, for a function that may change its
+ * pairs.
+ */
 static PjProjection *
 take_projection(const char *function, const char *name, LOCKMODE mode)
 {
@@ -40,8 +44,8 @@ take_projection(const char *function, const char *name, LOCKMODE mode)
 }
 
 /*
- * Have one tenant's pair of a projection to ourselves, or all pairs if tenant
- * is 0: neither drivers nor appends apply its events.
+ * Lock one tenant's pair of a projection, or all pairs if tenant is 0, so that
+ * neither drivers nor appends apply its events.
  */
 PjProjection *
 pj_take_alone(const char *function, const char *name, Datum tenant)
@@ -56,8 +60,9 @@ pj_take_alone(const char *function, const char *name, Datum tenant)
 }
 
 /*
- * Be a pair's only driver; appends go on.  Whoever changes the registry's row
- * too takes the projection's lock in mode ExclusiveLock, others in ShareLock.
+ * Become a pair's only driver; appends continue.  "mode" is the mode of the
+ * projection's lock: ExclusiveLock if the caller also changes the registry
+ * row, else ShareLock.
  */
 PjProjection *
 pj_take_driver(const char *function, const char *name, Datum tenant,

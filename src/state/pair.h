@@ -1,10 +1,11 @@
 /*
  * pair.h
- *	  A projection and a tenant: what is applied for whom, and to where.
+ *	  A projection and a tenant: what is applied, for whom, and where it is
+ *	  written.
  *
- * A projection says what is projected, and is always the registry's row, or,
- * for a preview, one that is like it.  Where that is written is the pair's
- * destination: the live read model, or one that readers do not see.
+ * The projection says what is applied.  It is always the registry row or, for
+ * a preview, a modified copy of it.  The destination says where the results
+ * go: to the live read model, or to one that readers do not see.
  */
 #ifndef PJ_PAIR_H
 #define PJ_PAIR_H
@@ -16,46 +17,46 @@
 typedef enum PjState
 {
 	PJ_LIVE,
-	PJ_REPLAYING,				/* the log is to be read up to the handover */
-	PJ_SWITCHING,				/* so it is here, after having been off */
+	PJ_REPLAYING,				/* the log must be read up to the handover */
+	PJ_SWITCHING,				/* the same, after the pair was off */
 	PJ_STOPPED					/* at a dead event, in log order */
 } PjState;
 
 /*
- * Where events are applied to, if not to the live read model: a build of a run,
- * or a dry run that will be rolled back.  Its offsets, items, failures and
- * digest are kept under a number of their own, so that they never meet those
- * of the live read model.
+ * Where events are applied if not to the live read model: to a build of a run,
+ * or to a dry run that will be rolled back.  Its offsets, items, failures and
+ * digest have an id of their own, so that they are kept apart from those of
+ * the live read model.
  */
 typedef struct PjDestination
 {
-	int32		books;			/* the number they are kept under, in column
-								 * projection_id */
-	Oid			table;			/* has a fold's rows; if invalid the target
-								 * has them */
-	bool		trial;			/* all of it will be rolled back */
-	bool		blank;			/* nothing was kept under that number when it
-								 * was made */
+	int32		books;			/* that id, in column projection_id */
+	Oid			table;			/* contains a fold's rows; if invalid, the
+								 * target does */
+	bool		trial;			/* everything will be rolled back */
+	bool		blank;			/* there were no rows under that id when the
+								 * destination was made */
 } PjDestination;
 
 typedef struct PjPair
 {
 	PjProjection *projection;
 	Datum		tenant;
-	const PjDestination *destination;	/* NULL: the live read model */
-	PjMode		mode;			/* the tenant's own, or the projection's */
+	const PjDestination *destination;	/* NULL for the live read model */
+	PjMode		mode;			/* the tenant's own mode, or the projection's */
 	bool		paused;
 	int64		run_id;			/* of the active run, or 0 */
 	int64		last_log_seq;
 	PjState		state;
-	int64		handover;		/* if it is behind: read the log up to here */
-	bool		own_handover;	/* which is its own, and may not be settled */
-	bool		exists;			/* there is a row */
+	int64		handover;		/* while behind: read the log up to here */
+	bool		own_handover;	/* the handover is the tenant's own; events up
+								 * to it may not be visible yet */
+	bool		exists;			/* the cursor's row exists */
 } PjPair;
 
 /*
- * The number that the books of a projection's build are kept under.  There is
- * one for all of its builds: a tenant has one at a time.
+ * The id under which the books of a projection's builds are kept.  All of its
+ * builds share one id, because a tenant has only one build at a time.
  */
 #define PJ_BOOKS_OF_BUILD "(-$1)"	/* in SQL, of projection $1 */
 #define PJ_PROJECTION_OF_BOOKS(books) "abs(" books ")"
@@ -72,7 +73,7 @@ pj_books_are_of_build(int32 books)
 	return books < 0;
 }
 
-/* The number that a pair's books are kept under. */
+/* Returns the id under which a pair's books are kept. */
 static inline int32
 pj_pair_books(const PjPair *pair)
 {
@@ -80,35 +81,38 @@ pj_pair_books(const PjPair *pair)
 		pair->projection->id;
 }
 
-/* The table that has a fold's rows instead of its target, or InvalidOid. */
+/*
+ * Returns the table that contains a fold's rows instead of its target, or
+ * InvalidOid.
+ */
 static inline Oid
 pj_pair_table(const PjPair *pair)
 {
 	return pair->destination ? pair->destination->table : InvalidOid;
 }
 
-/* Will all that is applied be rolled back?  Then nobody asks for its digest. */
+/* Will everything be rolled back?  Then no digest is needed. */
 static inline bool
 pj_pair_is_trial(const PjPair *pair)
 {
 	return pair->destination && pair->destination->trial;
 }
 
-/* Is the log to be read before anything else? */
+/* Must the log be read before anything else? */
 static inline bool
 pj_pair_behind(const PjPair *pair)
 {
 	return pair->state == PJ_REPLAYING || pair->state == PJ_SWITCHING;
 }
 
-/* Do all of its events come from the log, and none from the outbox alone? */
+/* Do all of its events come from the log, and none only from the outbox? */
 static inline bool
 pj_pair_reads_log(const PjPair *pair)
 {
 	return pair->mode == PJ_FOLLOW || pair->projection->log_ordered;
 }
 
-/* Is it read up to the log's tail, now? */
+/* Is the log read up to its current tail? */
 static inline bool
 pj_pair_needs_tail(const PjPair *pair)
 {
@@ -116,7 +120,10 @@ pj_pair_needs_tail(const PjPair *pair)
 		(pj_pair_behind(pair) && pair->own_handover);
 }
 
-/* Has it come to its handover?  Then the capture trigger queues its events. */
+/*
+ * Has the pair reached its handover?  Then the capture trigger queues its
+ * events.
+ */
 static inline bool
 pj_pair_caught_up(const PjPair *pair)
 {

@@ -1,12 +1,12 @@
 /*
  * run_row.c
  *	  The rows of table projection_runs: rebuilds and catch-ups in the
- *	  background, and how far they are.
+ *	  background, and their progress.
  *
- * A run is queued, then running, then completed, failed or cancelled, which a
- * trigger sees to.  While it is queued or running it is active; a unique index
- * sees to it that a projection and tenant have one active run at most.  Who
- * changes a run that is running has the driver lock of its pair.
+ * A run is queued, then running, then completed, failed or cancelled; a
+ * trigger enforces this.  A run that is queued or running is active.  A unique
+ * index allows at most one active run per projection and tenant.  Changing a
+ * run that is running requires the driver lock of its pair.
  */
 #include "base/compat.h"
 
@@ -33,7 +33,7 @@ PG_FUNCTION_INFO_V1(projector_runs_check_state);
 
 static PjTable runs_table = {"projection_runs", "projection_runs_pkey"};
 
-/* The arbiter is the index that allows for one active run. */
+/* The conflict is with the unique index that allows one active run. */
 static PjStatement insert = {
 	.sql = "INSERT INTO projector.projection_runs (projection_id, tenant_id,"
 	" mode, until_log_seq, requested_by) VALUES ($1, $2, $3, $4, $5)"
@@ -52,7 +52,7 @@ static PjStatement select_one = {
 	.argtypes = {INT8OID},
 };
 
-/* The next active ones: first those that have begun, then the others. */
+/* The next active runs: first those that are running, then the queued ones. */
 static PjStatement select_next = {
 	.sql = "SELECT" RUN_COLUMNS "FROM projector.projection_runs r"
 	" WHERE " ACTIVE " AND (r.state, -r.id) < ($2, -$3)"
@@ -62,7 +62,7 @@ static PjStatement select_next = {
 	.argtypes = {INT4OID, TEXTOID, INT8OID},
 };
 
-/* Is a run of another projection active that this one depends on? */
+/* Is there an active run of a projection that this one depends on? */
 static PjStatement select_dependency = {
 	.sql = "SELECT FROM projector.projections p"
 	" JOIN projector.projections d ON p.options->'depends_on' ? d.name"
@@ -130,7 +130,7 @@ static PjStatement end = {
 	.argtypes = {INT8OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID},
 };
 
-/* BEFORE UPDATE OF state, for each row. */
+/* Trigger function: BEFORE UPDATE OF state, for each row. */
 Datum
 projector_runs_check_state(PG_FUNCTION_ARGS)
 {
@@ -220,7 +220,7 @@ read_runs(int n, PjRun **runs)
 	return n;
 }
 
-/* The active runs of a projection, of one tenant or (0) all. */
+/* Returns the active runs of a projection, of one tenant or (0) all. */
 static int
 active_runs(const PjProjection *projection, Datum tenant, PjRun **runs)
 {
@@ -230,7 +230,7 @@ active_runs(const PjProjection *projection, Datum tenant, PjRun **runs)
 					 runs);
 }
 
-/* Find a run, if it is active. */
+/* Read a run.  Returns false if it is not active. */
 bool
 pj_run_look(int64 id, PjRun *run)
 {
@@ -242,7 +242,7 @@ pj_run_look(int64 id, PjRun *run)
 	return true;
 }
 
-/* The projection of a run, or 0 if there is no such run. */
+/* Returns the projection of a run, or 0 if there is no such run. */
 int32
 pj_run_projection(int64 id)
 {
@@ -255,8 +255,8 @@ pj_run_projection(int64 id)
 }
 
 /*
- * The active runs behind another, or from the start if "after" is NULL: first
- * those that have begun.
+ * Returns the active runs after another, or from the start if "after" is NULL.
+ * Running ones come first.
  */
 int
 pj_runs_next(const PjRun *after, int limit, PjRun **runs)
@@ -269,7 +269,10 @@ pj_runs_next(const PjRun *after, int limit, PjRun **runs)
 	return read_runs(pj_execute(&select_next, values, NULL), runs);
 }
 
-/* Must a run wait for one that it depends on, of the same tenant? */
+/*
+ * Must a run wait for another of the same tenant, because its projection
+ * depends on it?
+ */
 bool
 pj_run_depends(const PjRun *run)
 {
@@ -293,7 +296,7 @@ pj_runs_of(const PjProjection *projection, PjRun **runs)
 	return active_runs(projection, 0, runs);
 }
 
-/* An error if there is an active run, of that tenant or (0) of any. */
+/* Raise an error if there is an active run, of that tenant or (0) of any. */
 void
 pj_run_refuse(const PjProjection *projection, Datum tenant)
 {
@@ -319,7 +322,7 @@ pj_run_refuse(const PjProjection *projection, Datum tenant)
 
 /* ---- writing ---- */
 
-/* Queue a run.  Returns its number, or 0 if there is an active one. */
+/* Queue a run.  Returns its id, or 0 if there already is an active one. */
 int64
 pj_run_insert(const PjRun *run, const char *requested_by)
 {
@@ -341,7 +344,7 @@ pj_run_start(const PjRun *run)
 	pj_execute(&start, values, run->until ? NULL : "  n ");
 }
 
-/* Write back how far it is. */
+/* Save the progress of a run. */
 void
 pj_run_save(const PjRun *run)
 {
@@ -370,7 +373,7 @@ pj_run_count_attempt(const PjRun *run)
 	pj_execute(&count_attempt, values, NULL);
 }
 
-/* It has come to an end; "error" says why, if it failed, or is NULL. */
+/* A run has ended.  "error" says why if it failed, else it is NULL. */
 void
 pj_run_end(const PjRun *run, const char *state, const ErrorData *error)
 {

@@ -15,23 +15,23 @@ typedef struct PjRun
 	int64		id;
 	int32		projection_id;
 	Datum		tenant;
-	bool		rebuild;		/* or else a catch-up */
-	bool		running;		/* or else queued */
-	int			attempts;		/* that its next batch has had */
+	bool		rebuild;		/* else it is a catch-up */
+	bool		running;		/* else it is queued */
+	int			attempts;		/* attempts of its next batch */
 	int64		age_ms;			/* since it started */
 
 	/* set when it starts */
 	int64		since;			/* events after this one ... */
-	int64		until;			/* ... up to this one; 0 until it is known */
-	int64		total;			/* about how many that are */
+	int64		until;			/* ... up to this one; 0 if not yet known */
+	int64		total;			/* estimated number of these events */
 
-	/* of a rebuild: set when there is a place to build in */
+	/* rebuild only: set when there is a place to build in */
 	bool		prepared;
-	bool		aside;			/* it is not the target itself */
-	int64		settled;		/* for the cursor, in the end */
-	bytea	   *definition;		/* hash of what it is rebuilt with, or NULL */
+	bool		aside;			/* that place is not the target itself */
+	int64		settled;		/* the cursor's position in the end */
+	bytea	   *definition;		/* hash of the definition it uses, or NULL */
 
-	/* how far it is */
+	/* progress */
 	int64		processed;
 	int64		last_log_seq;
 	Datum		last_aggregate; /* 0 before the first */

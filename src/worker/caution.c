@@ -1,22 +1,22 @@
 /*
  * caution.c
- *	  What workers do after one of them, or the server, has crashed.
+ *	  What workers do after a crash of a worker or of the server.
  *
  * An event whose code crashes the server would do so again after each restart,
- * and what was known of it is gone with shared memory.  So a worker commits a
- * mark when it starts, and removes it when it ends in an orderly way.  A worker
- * that finds the mark of one that did not is cautious: of each pair it applies
- * one event at a time, and commits that it will try it before it does.  So
- * whatever happens the attempt is counted, and after max_attempts the event is
- * dead and the others go on.
+ * and everything in shared memory is lost.  So a worker commits a mark when it
+ * starts, and deletes it when it exits normally.  A worker that finds the mark
+ * of one that did not exit normally is cautious: it applies one event of each
+ * pair at a time, and commits the attempt before it makes it ("announces" the
+ * event).  So the attempt is counted whatever happens.  After max_attempts the
+ * event is dead, and the others continue.
  *
- * A pair is trusted again when as many events as a batch has have been applied
- * that way, or there are no more, and none of it is waiting to be tried again.
- * When all pairs are trusted that have something to do, and no event that was
- * announced is still there, caution ends.
+ * A pair is trusted again when a batch's number of events has been applied
+ * this way, or when there are no more, and no failed event of it is waiting
+ * for a retry.  Caution ends when all pairs with work are trusted, and no
+ * announced event is left.
  *
- * A worker that ends itself because some code ignores its timeout knows the
- * pair, and notes it in its mark: caution is for that one only.
+ * A worker that exits because some code ignores its timeout knows the pair,
+ * and stores it in its mark.  Then caution is limited to that pair.
  */
 #include "base/compat.h"
 
@@ -38,8 +38,8 @@
 #include "ipc/wakeup.h"
 #include "sandbox/deadline.h"
 #include "sandbox/user_context.h"
+#include "worker/blame.h"
 #include "worker/caution.h"
-#include "worker/work_queue.h"
 
 static PjTable marks_table = {"worker_marks", "worker_marks_pkey"};
 
@@ -74,7 +74,7 @@ static PjStatement select_failed = {
 	.argtypes = {INT4OID, TEXTOID},
 };
 
-/* Events that were announced, and not applied since. */
+/* Events that were announced, and have not been applied since. */
 static PjStatement select_announced = {
 	.sql = "SELECT FROM projector.apply_outbox WHERE status = 'failed'"
 	" AND last_error = $1 LIMIT 1",
@@ -83,7 +83,7 @@ static PjStatement select_announced = {
 	.argtypes = {TEXTOID},
 };
 
-/* What is known of a pair.  Two tenants of one hash are treated alike. */
+/* The key of a pair.  Two tenants with the same hash share an entry. */
 typedef struct PairKey
 {
 	int32		projection_id;
@@ -95,12 +95,12 @@ typedef struct Pair
 {
 	PairKey		key;
 	bool		trusted;
-	int			passed;			/* events since caution began */
+	int			passed;			/* events tried since caution began */
 } Pair;
 
 static struct
 {
-	bool		all;			/* pairs that are not known are not trusted */
+	bool		all;			/* unknown pairs are not trusted, either */
 	HTAB	   *pairs;			/* NULL if there is no caution */
 } caution;
 
@@ -133,7 +133,7 @@ begin_caution(void)
 									HASH_ELEM | HASH_BLOBS);
 }
 
-/* Is this pair's next event to be announced, and applied alone? */
+/* Must this pair's next event be announced and applied alone? */
 bool
 pj_caution_needed(int32 projection_id, Datum tenant)
 {
@@ -155,7 +155,7 @@ trust(Pair *pair, int32 projection_id, Datum tenant)
 	pair->trusted = true;
 }
 
-/* An event of the pair has been applied, or has failed as others do. */
+/* An event of the pair was applied, or failed without a crash. */
 void
 pj_caution_passed(int32 projection_id, Datum tenant, int batch_size)
 {
@@ -165,7 +165,7 @@ pj_caution_passed(int32 projection_id, Datum tenant, int batch_size)
 		trust(pair, projection_id, tenant);
 }
 
-/* The pair has nothing to do at the moment. */
+/* The pair has nothing to do at present. */
 void
 pj_caution_idle(int32 projection_id, Datum tenant)
 {
@@ -184,9 +184,8 @@ save_mark(bool cautious, int32 projection_id, Datum tenant)
 }
 
 /*
- * A worker has looked for work.  If none of the pairs that have something to do
- * is suspect, and no event that was announced is to be tried again, it goes on
- * as usual.
+ * Called after looking for work.  Caution ends if no pair with work is suspect
+ * and no announced event is waiting for a retry.
  */
 void
 pj_caution_end_if_over(bool suspects)
@@ -204,10 +203,10 @@ pj_caution_end_if_over(bool suspects)
 	caution.pairs = NULL;
 	caution.all = false;
 	ereport(LOG,
-			errmsg("projector worker goes on as usual"));
+			errmsg("projector worker continues normally"));
 }
 
-/* Take note of one mark; returns whether its worker is gone. */
+/* Read one mark.  Returns true if its worker is gone. */
 static bool
 read_mark(int row)
 {
@@ -230,9 +229,8 @@ read_mark(int row)
 }
 
 /*
- * The worker ends, in whatever way still lets it run this: the mark can go,
- * unless what it stands for is not over.  If it cannot be had it stays, which
- * is safe.
+ * Exit callback of a worker: delete its mark, unless there is still a reason
+ * for caution.  If the table cannot be locked the mark stays, which is safe.
  */
 static void
 unmark(int code, Datum arg)
@@ -247,7 +245,7 @@ unmark(int code, Datum arg)
 	if (pj_deadline_ignored())
 		ereport(LOG,
 				errmsg("projector worker ends because a projection's code ignores its option \"timeout\""),
-				errdetail("It was at projection %d, tenant \"%s\".",
+				errdetail("It was working on projection %d, tenant \"%s\".",
 						  projection_id,
 						  at_pair ? TextDatumGetCString(tenant) : ""));
 	StartTransactionCommand();
@@ -267,8 +265,8 @@ unmark(int code, Datum arg)
 }
 
 /*
- * A worker starts: see how others have ended, and leave a mark.  In a
- * transaction of its own, and our own context.
+ * A worker starts: check how others have ended, and store a mark.  Runs in a
+ * transaction of its own, after pj_enter_internal().
  */
 void
 pj_caution_begin(void)
@@ -291,6 +289,6 @@ pj_caution_begin(void)
 	before_shmem_exit(unmark, (Datum) 0);
 	if (caution.pairs != NULL)
 		ereport(LOG,
-				errmsg("projector worker goes on with caution, one event at a time"),
-				errdetail("A worker before it did not end in an orderly way."));
+				errmsg("projector worker continues with caution, one event at a time"),
+				errdetail("A previous worker did not exit normally."));
 }

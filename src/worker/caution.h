@@ -1,6 +1,6 @@
 /*
  * caution.h
- *	  What workers do after one of them, or the server, has crashed.
+ *	  What workers do after a crash of a worker or of the server.
  */
 #ifndef PJ_CAUTION_H
 #define PJ_CAUTION_H

@@ -1,15 +1,15 @@
 /*
  * chores.c
- *	  What one worker of a database does now and then: cursors follow the log,
- *	  what appends have noted is added up, and what is history is removed.
+ *	  Periodic tasks of one worker per database: move cursors along the
+ *	  log, add up the counts of appends, and delete old history.
  *
- * Chores come between batches, in transactions of their own: the rows they
- * lock are not kept from others for as long as a batch takes.
+ * Chores run between batches in transactions of their own, so that the rows
+ * they lock are not locked for the duration of a batch.
  *
- * History is resolved failures and finished runs.  A worker removes a little
- * of it every minute (projector.retention), and anybody who may call
- * projector_prune() removes all of it.  Decisions to skip an event stay: every
- * replay needs them.
+ * History means resolved failures and finished runs.  A worker deletes a
+ * little of it every minute (projector.retention).  projector_prune() deletes
+ * all of it.  Decisions to skip an event are kept, because every replay needs
+ * them.
  */
 #include "base/compat.h"
 
@@ -40,20 +40,31 @@
 PG_FUNCTION_INFO_V1(projector_prune);
 
 /*
- * How often cursors follow the log, when there is nothing else to do and when
- * there is; and how often forgotten items are swept up.
+ * How often cursors follow the log, when idle and when busy; and how often
+ * items of dropped projections are deleted.
  */
 #define CHORES_MS			1000
 #define BUSY_CHORES_MS		10000
 #define SWEEP_MS			60000
 
-/* So many cursors are made at a time: each takes a lock. */
+/*
+ * The maximum number of cursors created at a time, because each takes a lock.
+ */
 #define MAX_NEW_CURSORS		64
 
-/* The counts of so many pairs are added up in one transaction. */
-#define MAX_ADDED_PAIRS		256
+/* The cursors of so many tenants follow in one transaction. */
+#define MAX_FOLLOWED		64
 
-/* So many rows are removed by one statement. */
+/* So many rows of inline appends are added up in one transaction. */
+#define MAX_ADDED_UP		256
+
+/*
+ * New rows are mostly at the end of their table, so adding up goes on where it
+ * has ended.  It starts at the beginning so often, or if rows were left.
+ */
+#define RESTART_MS			60000
+
+/* The maximum number of rows deleted by one statement. */
 #define BATCH_ROWS	1000
 
 #define PRUNE(table, column, condition) \
@@ -76,12 +87,15 @@ static struct
 {
 	TimestampTz done_at;
 	TimestampTz swept_at;
-	bool		adding_up;		/* what appends have noted, a part at a time */
+	int			to_follow;		/* tenants, a part at a time */
+	bool		adding_up;		/* rows of inline appends, likewise */
+	PjDeltaScan deltas;			/* where that stands */
+	TimestampTz restarted_at;	/* when it began at the start of the table */
 } chores;
 
 /* ---- history ---- */
 
-/* Remove some rows that are older than that; returns how many. */
+/* Delete some rows that are older than that.  Returns their number. */
 static int64
 prune_some(TimestampTz before)
 {
@@ -94,7 +108,7 @@ prune_some(TimestampTz before)
 	return count;
 }
 
-/* What a worker does of it every now and then. */
+/* The part of the history that a worker deletes at a time. */
 static void
 prune_a_little(void)
 {
@@ -104,7 +118,10 @@ prune_a_little(void)
 													  60 * 1000));
 }
 
-/* Remove all history that is older than some time.  Returns how many rows. */
+/*
+ * Deletes all history that is older than a given time.  Returns the number of
+ * rows.
+ */
 Datum
 projector_prune(PG_FUNCTION_ARGS)
 {
@@ -141,7 +158,7 @@ pj_chores_init(void)
 	chores.done_at = GetCurrentTimestamp();
 }
 
-/* Is it time for them?  One worker of the database does them. */
+/* Are chores due?  Only one worker of the database does them. */
 bool
 pj_chores_are_due(bool idle)
 {
@@ -150,26 +167,30 @@ pj_chores_are_due(bool idle)
 		!pj_slot_surplus(1);
 }
 
-/* Let cursors follow the log where the capture trigger queues new events. */
+/*
+ * Let cursors follow the log where the capture trigger queues new events, some
+ * tenants at a time.
+ */
 static void
 follow_log(void)
 {
-	PjTenants	all;
+	PjTenants	some;
 	int64		tail;
 	int32	   *ids;
 	int			n = pj_projection_ids(&ids);
 	int			room = MAX_NEW_CURSORS;
 
-	pj_active_unfollowed(&all);
-	if (all.count == 0)
+	(void) pj_active_unfollowed(&some, MAX_FOLLOWED);
+	chores.to_follow -= some.count;
+	if (some.count == 0)
 		return;
 	tail = pj_tail(0);
 	for (int i = 0; i < n; i++)
-		pj_follow_log(ids[i], &all, tail, true, &room);
-	pj_active_followed(tail);
+		pj_follow_log(ids[i], &some, tail, true, &room);
+	pj_active_followed(&some, tail);
 }
 
-/* Remove what dropped projections have left, and some history. */
+/* Delete what dropped projections have left, and some history. */
 static void
 sweep(TimestampTz now)
 {
@@ -181,39 +202,59 @@ sweep(TimestampTz now)
 	prune_a_little();
 }
 
-/* Do the chores. */
 void
 pj_chores(void)
 {
 	TimestampTz now = GetCurrentTimestamp();
+	PjTenants	none;
 
 	pj_activity_set(PJ_AT_CHORES, 0, 0);
 	chores.done_at = now;
-	follow_log();
 	pj_identities_refresh();
 	if (pj_problems_report())
+	{
+		pj_active_scan();		/* a projection may have come back */
 		pj_queue_look_again();
+	}
 	pj_runs_settle();
+	chores.to_follow = pj_active_unfollowed(&none, 0);
 	chores.adding_up = true;
-	pj_models_refresh_altered(0, 0);
+	if (chores.deltas.other_layouts)
+		pj_models_refresh_altered(0, 0);
+	if (chores.deltas.left_some ||
+		TimestampDifferenceExceeds(chores.restarted_at, now, RESTART_MS))
+	{
+		pj_deltas_restart(&chores.deltas);
+		chores.restarted_at = now;
+	}
 	sweep(now);
 }
 
-/* Is there more to add up? */
+/* Is there more to do of what is done in parts? */
 bool
 pj_chores_go_on(void)
 {
-	return chores.adding_up;
+	return chores.to_follow > 0 || chores.adding_up;
 }
 
 /*
- * Add up what appends have noted, a part of it at a time: batches come between,
- * and the locks of a part are soon released.
+ * Do a part: batches come between, and the locks of a part are soon released.
  */
 void
-pj_chores_add_up(void)
+pj_chores_part(void)
 {
+	int			to_follow = chores.to_follow;
+
 	pj_activity_set(PJ_AT_CHORES, 0, 0);
-	chores.adding_up = false;	/* an error leaves it so */
-	chores.adding_up = pj_deltas_add_up(0, 0, MAX_ADDED_PAIRS);
+	chores.to_follow = 0;		/* an error leaves them so */
+	chores.adding_up = false;
+	if (to_follow > 0)
+	{
+		follow_log();
+		chores.to_follow += to_follow;
+		chores.adding_up = true;
+	}
+	else
+		chores.adding_up = pj_deltas_add_up(&chores.deltas, MAX_ADDED_UP,
+											MAX_ADDED_UP);
 }

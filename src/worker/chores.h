@@ -1,6 +1,6 @@
 /*
  * chores.h
- *	  What one worker of a database does now and then.
+ *	  Periodic tasks of one worker per database.
  */
 #ifndef PJ_CHORES_H
 #define PJ_CHORES_H
@@ -11,6 +11,6 @@ extern void pj_chores_init(void);
 extern bool pj_chores_are_due(bool idle);
 extern void pj_chores(void);
 extern bool pj_chores_go_on(void);
-extern void pj_chores_add_up(void);
+extern void pj_chores_part(void);
 
 #endif							/* PJ_CHORES_H */

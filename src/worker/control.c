@@ -1,6 +1,6 @@
 /*
  * control.c
- *	  What operators do with workers: start them, stop them, see what they do.
+ *	  SQL functions for workers: start them, stop them, show what they do.
  */
 #include "base/compat.h"
 
@@ -27,7 +27,7 @@ PG_FUNCTION_INFO_V1(projector_worker_stop);
 PG_FUNCTION_INFO_V1(projector_worker_waits_since);
 PG_FUNCTION_INFO_V1(projector_worker_activity);
 
-/* Start a worker.  Returns how many this database has. */
+/* Starts a worker.  Returns how many this database has. */
 Datum
 projector_worker_start(PG_FUNCTION_ARGS)
 {
@@ -37,7 +37,7 @@ projector_worker_start(PG_FUNCTION_ARGS)
 
 	pj_refuse_in_user_code("projector_worker_start");
 
-	/* it would not start, and we would wait for it */
+	/* a worker could not start, and we would wait for it */
 	PreventCommandDuringRecovery("projector_worker_start()");
 	if (!pj_enabled)
 		ereport(ERROR,
@@ -56,7 +56,7 @@ projector_worker_start(PG_FUNCTION_ARGS)
 	PG_RETURN_INT32(pj_slot_count(MyDatabaseId, &serving));
 }
 
-/* Of databases that are gone nobody needs to know that workers are stopped. */
+/* Remove the stop marks of databases that have been dropped. */
 static void
 forget_dropped(void)
 {
@@ -69,7 +69,7 @@ forget_dropped(void)
 			pj_allow_workers(stopped[i]);
 }
 
-/* Stop this database's workers.  Returns how many there were. */
+/* Stops this database's workers.  Returns how many there were. */
 Datum
 projector_worker_stop(PG_FUNCTION_ARGS)
 {
@@ -79,7 +79,10 @@ projector_worker_stop(PG_FUNCTION_ARGS)
 	PG_RETURN_INT32(pj_end_workers(MyDatabaseId));
 }
 
-/* Since when this database waits for a worker that there is no room for. */
+/*
+ * Returns since when this database has waited for a worker because there was
+ * no free worker process.
+ */
 Datum
 projector_worker_waits_since(PG_FUNCTION_ARGS)
 {
@@ -98,7 +101,9 @@ static const char *const activity_names[] = {
 	[PJ_AT_CHORES] = "chores",
 };
 
-/* May this user read one of the status views, and so what they say? */
+/*
+ * May this user read one of the status views, and so what this function shows?
+ */
 bool
 pj_may_see_status(void)
 {
@@ -117,7 +122,10 @@ pj_may_see_status(void)
 	return false;
 }
 
-/* The workers of this database: slot, pid, pair, what each does, since when. */
+/*
+ * Lists the workers of this database: slot, pid, pair, activity, and since
+ * when.
+ */
 Datum
 projector_worker_activity(PG_FUNCTION_ARGS)
 {

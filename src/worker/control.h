@@ -1,6 +1,6 @@
 /*
  * control.h
- *	  Starting and stopping workers, and seeing what they do.
+ *	  SQL functions for workers.
  */
 #ifndef PJ_CONTROL_H
 #define PJ_CONTROL_H

@@ -1,12 +1,12 @@
 /*
  * dropping.c
- *	  Ending workers before the extension is dropped.
+ *	  Stop workers before the extension is dropped.
  *
- * DROP EXTENSION locks one object of ours after the other, in an order of its
- * own, while workers hold locks on some and ask for others: one of the two
- * would be killed as part of a deadlock.  So before it begins, an event trigger
- * ends the workers of this database and keeps others from being started until
- * the transaction, or the part of it that did so, has ended.
+ * DROP EXTENSION locks our objects one by one, in an order of its own, while
+ * workers hold locks on some and wait for others: this would be a deadlock.
+ * So before it begins, an event trigger stops the workers of this database.
+ * No worker can start until the transaction, or the subtransaction in which
+ * this happened, has ended.
  */
 #include "base/compat.h"
 
@@ -31,13 +31,15 @@
 
 PG_FUNCTION_INFO_V1(projector_before_drop_extension);
 
-/* How often to look whether the workers are gone. */
+/* How often to check whether the workers are gone. */
 #define POLL_MS	10
 
-/* The subtransaction that has forbidden workers to run, if one has. */
+/* The subtransaction that has stopped the workers, or invalid. */
 static SubTransactionId forbidden_by = InvalidSubTransactionId;
 
-/* Workers may run again, if there is something for them to run for. */
+/*
+ * Allow workers again.  The launcher starts one if the extension still exists.
+ */
 static void
 allow_again(void)
 {
@@ -55,7 +57,10 @@ at_end(XactEvent event, void *arg)
 		allow_again();
 }
 
-/* What was refused, or taken back, ends here and not with the transaction. */
+/*
+ * If the DROP failed or was rolled back, the stop ends with its
+ * subtransaction.
+ */
 static void
 at_subtransaction_end(SubXactEvent event, SubTransactionId mine,
 					  SubTransactionId parent, void *arg)
@@ -70,7 +75,7 @@ at_subtransaction_end(SubXactEvent event, SubTransactionId mine,
 
 /* ---- which statements ---- */
 
-/* The extension's row in the catalog; false if there is none. */
+/* Get the extension's catalog row.  Returns false if there is none. */
 static bool
 find_extension(FormData_pg_extension * extension)
 {
@@ -104,7 +109,7 @@ is_among(const char *name, const List *names)
 	return false;
 }
 
-/* DROP OWNED: the extension, or the schema that it was created in. */
+/* Does DROP OWNED drop the extension, or the schema it was created in? */
 static bool
 may_drop_owned(const DropOwnedStmt *drop,
 			   const FormData_pg_extension * extension)
@@ -126,9 +131,9 @@ may_drop_owned(const DropOwnedStmt *drop,
 }
 
 /*
- * May the statement drop the extension?  We are asked before it is checked
- * whether the user may do so, and anybody can write such a statement: one that
- * will be refused must not end the workers.
+ * May the statement drop the extension?  The event trigger runs before
+ * permissions are checked, and any user can issue such a statement.  One that
+ * will be refused must not stop the workers.
  */
 static bool
 may_drop(Node *statement)
@@ -150,9 +155,9 @@ may_drop(Node *statement)
 		pg_namespace_ownercheck(extension.extnamespace, GetUserId());
 }
 
-/* ---- ending workers ---- */
+/* ---- stopping workers ---- */
 
-/* End the workers, and wait until they are gone. */
+/* Stop the workers, and wait until they are gone. */
 static void
 end_workers(void)
 {
@@ -169,7 +174,7 @@ end_workers(void)
 	}
 }
 
-/* Event trigger ddl_command_start. */
+/* Event trigger function: ddl_command_start. */
 Datum
 projector_before_drop_extension(PG_FUNCTION_ARGS)
 {

@@ -3,17 +3,17 @@
  *	  The launcher: keeps workers running in every database that has the
  *	  extension.
  *
- * It runs if the library is preloaded, and only where the server accepts
- * writes: on a standby it starts with the promotion.  It is connected to no
- * database, so it cannot see which of them have the extension.  It starts a
- * worker in each, which leaves at once if there is none.  After that a
- * database is tried again once in a while, or when somebody has created the
- * extension or a database (a hook tells us).
+ * The launcher runs if the library is preloaded, and only while the server
+ * accepts writes: on a standby it starts at promotion.  It is connected to no
+ * database, so it cannot see which ones have the extension.  It starts a
+ * worker in each; a worker that does not find the extension exits at once.
+ * Such a database is tried again after some time, or when the extension or a
+ * database is created (detected by a hook).
  *
- * Workers are never restarted by the postmaster, which would bring back those
- * that were terminated on purpose at once.  They are started again from here,
- * at most once per RESTART_MS and database.  If there are more databases than
- * the server has room for workers they take turns.
+ * The postmaster never restarts workers, because it would also restart those
+ * that were terminated on purpose at once.  The launcher starts them again, at
+ * most once per RESTART_MS and database.  If there are more databases than
+ * worker processes, the databases take turns.
  */
 #include "base/compat.h"
 
@@ -46,40 +46,46 @@
 #include "ipc/wakeup.h"
 #include "worker/launcher.h"
 
-/* How often to look at the list of databases. */
+/* How often to read the list of databases. */
 #define LOOK_MS		1000
 
-/* How long to wait before a worker that has ended is started again. */
+/* The delay before a worker that has exited is started again. */
 #define RESTART_MS	1000
 
-/* How long to wait before a database where none can work is tried again. */
+/* The delay before a database without the extension is tried again. */
 #define PROBE_MS	60000
 
-/* A database where events wait is as if it had waited longer by so much. */
+/*
+ * A database with waiting events is treated as if it had waited this much
+ * longer.
+ */
 #define URGENT_US	(10 * USECS_PER_SEC)
 
-/* After so many workers have ended before they served, wait in any case. */
+/* After this many workers have exited before serving, always wait. */
 #define MAX_FAILURES	3
 
-/* So many are tried at a time: others want background workers, too. */
+/*
+ * The maximum number of databases tried at a time.  Others need background
+ * worker processes, too.
+ */
 #define MAX_PROBES	2
 
-/* What is known of a database. */
+/* What the launcher knows about a database. */
 typedef struct Database
 {
 	Oid			oid;			/* hash key */
-	TimestampTz next_start;		/* start no worker before */
-	TimestampTz started_at;		/* when the last one was */
-	bool		absent;			/* the last one found nothing to serve */
-	bool		urgent;			/* events are said to wait there */
-	int			failures;		/* workers that ended before they served */
-	bool		listed;			/* found in the last look */
+	TimestampTz next_start;		/* do not start a worker before */
+	TimestampTz started_at;		/* when the last worker was started */
+	bool		absent;			/* the last worker did not find the extension */
+	bool		urgent;			/* events may be waiting there */
+	int			failures;		/* workers that exited before serving */
+	bool		listed;			/* found when the list was last read */
 } Database;
 
 static HTAB *databases = NULL;
 static ProcessUtility_hook_type next_process_utility = NULL;
 
-/* Bring the list of databases up to date. */
+/* Update the list of databases. */
 static void
 list_databases(void)
 {
@@ -102,7 +108,7 @@ list_databases(void)
 	{
 		Form_pg_database form = (Form_pg_database) GETSTRUCT(tuple);
 
-		/* one whose DROP was interrupted is marked as invalid by -2 */
+		/* -2 marks a database as invalid after an interrupted DROP */
 		if (!form->datallowconn || form->datconnlimit == -2)
 			continue;
 		database = hash_search(databases, &form->oid, HASH_ENTER, &found);
@@ -129,7 +135,10 @@ list_databases(void)
 	}
 }
 
-/* Settings have changed: workers may now run where they could not before. */
+/*
+ * The configuration has changed: workers may now be able to run where they
+ * could not before.
+ */
 static void
 look_everywhere(void)
 {
@@ -142,9 +151,9 @@ look_everywhere(void)
 }
 
 /*
- * Events are said to wait in a database.  Where workers keep ending at once it
- * is no use to hurry; where the last one found nothing to serve, it must not
- * cost a process each time.
+ * A session says that events are waiting in a database.  If its workers keep
+ * exiting early, do not hurry.  If the last one did not find the extension, do
+ * not start a process for each hint.
  */
 static void
 read_hint(Database *database)
@@ -159,7 +168,7 @@ read_hint(Database *database)
 	database->urgent = true;
 }
 
-/* Take note of what workers and sessions have told us. */
+/* Read the messages of workers and sessions. */
 static void
 read_news(void)
 {
@@ -186,7 +195,10 @@ read_news(void)
 	}
 }
 
-/* How many databases have workers that have not found the extension yet. */
+/*
+ * Returns the number of databases whose workers have not found the extension
+ * yet.
+ */
 static int
 count_probes(void)
 {
@@ -202,8 +214,8 @@ count_probes(void)
 }
 
 /*
- * Somebody wants to drop, rename or copy a database, and gives up after five
- * seconds.  A worker in a long batch does not look, so it is told to end.
+ * A session wants to drop, rename or copy a database, and gives up after five
+ * seconds.  A worker in a long batch does not notice, so terminate it.
  */
 static void
 clear_the_way(void)
@@ -220,8 +232,8 @@ clear_the_way(void)
 }
 
 /*
- * When to start another worker in a database.  Where they end before they have
- * served, for whatever reason, longer and longer is waited.
+ * Returns when to start another worker in a database.  If workers exit before
+ * serving, for whatever reason, the delay grows.
  */
 static TimestampTz
 next_start(Database *database, TimestampTz now, bool serving)
@@ -236,7 +248,7 @@ next_start(Database *database, TimestampTz now, bool serving)
 	return TimestampTzPlusMilliseconds(now, Min(wait, PROBE_MS));
 }
 
-/* The database whose turn it is comes first. */
+/* The database whose last worker started earliest comes first. */
 static int
 compare_databases(const ListCell *a, const ListCell *b)
 {
@@ -248,7 +260,7 @@ compare_databases(const ListCell *a, const ListCell *b)
 	return mine < its ? -1 : mine > its;
 }
 
-/* The databases that have too few workers, in the order of their turns. */
+/* Returns the databases with too few workers, in the order of their turns. */
 static List *
 needy_databases(TimestampTz now)
 {
@@ -277,9 +289,10 @@ needy_databases(TimestampTz now)
 }
 
 /*
- * Start workers where there are too few.  The first one in a database has to
- * find the extension before others follow.  Where there is no room, the others
- * are noted as waiting, so that a worker with nothing to do leaves.
+ * Start workers where there are too few.  The first one in a database must
+ * find the extension before others are started.  If there is no free process,
+ * the remaining databases are marked as waiting, so that an idle worker
+ * elsewhere exits.
  */
 static void
 start_workers(void)
@@ -312,7 +325,7 @@ start_workers(void)
 			database->next_start = next_start(database, now, serving);
 		}
 
-		/* what was tried in vain, for this one, is in vain for the others */
+		/* if no process was free for this one, none is for the others */
 		room = running == wanted || pj_slot_waits_since(database->oid) == 0;
 	}
 }
@@ -358,7 +371,7 @@ projector_launcher_main(Datum arg)
 	}
 }
 
-/* Is there a worker here that has found the extension? */
+/* Has a worker in this database found the extension? */
 static bool
 is_served(void)
 {
@@ -368,10 +381,10 @@ is_served(void)
 }
 
 /*
- * Notice what launcher and workers must know of: that the extension is created
- * or dropped, and the end of a prepared transaction, which leaves work but runs
- * none of our code.  We hear of all databases, also of those that have nothing
- * to do with us.
+ * ProcessUtility hook: inform the launcher and the workers when the extension
+ * is created or dropped, and when a prepared transaction ends, which may leave
+ * work but runs none of our code.  The hook is called in all databases, even
+ * in those without the extension.
  */
 static void
 notice_utility(PlannedStmt *pstmt, const char *queryString,
@@ -394,10 +407,10 @@ notice_utility(PlannedStmt *pstmt, const char *queryString,
 	if (extension)
 		pj_wake_launcher_at_commit(MyDatabaseId);
 	if (dropped && is_served())
-		pj_wake_at_commit();	/* workers that have no business here leave */
+		pj_wake_at_commit();	/* workers exit if the extension is gone */
 	if (finished && OidIsValid(get_extension_oid("projector", true)))
 	{
-		/* its hint may have been of no use before its events were there */
+		/* an earlier hint came before its events were visible */
 		pj_hint_all_at_commit();
 		pj_wake_at_commit();
 	}
@@ -420,7 +433,7 @@ pj_launcher_init(void)
 		standard_ProcessUtility;
 	ProcessUtility_hook = notice_utility;
 
-	/* while pg_upgrade is at work nothing must be written */
+	/* nothing must be written during pg_upgrade */
 	if (process_shared_preload_libraries_in_progress && !IsBinaryUpgrade)
 		RegisterBackgroundWorker(&worker);
 }

@@ -1,6 +1,7 @@
 /*
  * launcher.h
- *	  The launcher: keeps workers running where the extension is.
+ *	  The launcher: keeps workers running in every database that has the
+ *	  extension.
  */
 #ifndef PJ_LAUNCHER_H
 #define PJ_LAUNCHER_H

@@ -1,12 +1,14 @@
 /*
  * turn.c
- *	  Taking turns, where there are more databases than workers.
+ *	  Sharing worker processes between databases, if there are more
+ *	  databases than processes.
  *
- * A worker that has nothing to do leaves if another database waits for one.
- * The launcher then starts a worker for the database that has waited longest,
- * and by and by this one's turn comes again.  Without the launcher nobody
- * would: then a worker does not leave while a retry is to come, whoever
- * leaves work starts a worker, and workers start those that others wait for.
+ * An idle worker exits if another database is waiting for one.  The launcher
+ * then starts a worker for the database that has waited longest, and later one
+ * for this database again.  Without the launcher nothing would start it again.
+ * Then a worker does not exit while a retry is pending, sessions that leave
+ * work start a worker themselves, and workers start those that other databases
+ * are waiting for.
  */
 #include "base/compat.h"
 
@@ -18,15 +20,15 @@
 #include "ipc/wakeup.h"
 #include "worker/turn.h"
 
-/* How long a worker has had nothing to do when it leaves. */
+/* How long a worker must have been idle before it exits. */
 #define IDLE_MS			5000
 
-/* And if events are known to wait elsewhere. */
+/* The same, if events are known to be waiting elsewhere. */
 #define URGENT_IDLE_MS	1000
 
 /*
- * Should this worker, which has had nothing to do since then, leave for
- * another database?  next_due is when a failed event is to be tried again.
+ * Should this worker, idle since idle_since, exit for the benefit of another
+ * database?  next_due is the time of the next retry.
  */
 bool
 pj_turn_is_over(TimestampTz idle_since, TimestampTz next_due)
@@ -46,7 +48,7 @@ pj_turn_is_over(TimestampTz idle_since, TimestampTz next_due)
 									  urgent ? URGENT_IDLE_MS : IDLE_MS);
 }
 
-/* Without the launcher: start a worker where one is waited for. */
+/* Without the launcher: start a worker for a database that waits for one. */
 void
 pj_turn_start_others(void)
 {

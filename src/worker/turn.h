@@ -1,6 +1,6 @@
 /*
  * turn.h
- *	  Taking turns, where there are more databases than workers.
+ *	  Sharing worker processes between databases.
  */
 #ifndef PJ_TURN_H
 #define PJ_TURN_H

@@ -1,9 +1,16 @@
 /*
  * work.c
- *	  What a worker does in one transaction: one batch, of a pair or of a run.
+ *	  What a worker does in one transaction: batches of some pairs, or one of a
+ *	  run.
+ *
+ * Small batches of several pairs share a transaction, so that many tenants with
+ * a few events each do not cost a commit each.  It ends after a few
+ * milliseconds, or with a pair that has more to do than one batch.  After an
+ * error, pairs are done one by one for a while: what is rolled back with one
+ * must be done again.
  *
  * Other workers and drains may work on the same pair.  A worker skips what it
- * cannot lock at once, and comes back to it later.
+ * cannot lock at once, and tries again later.
  */
 #include "base/compat.h"
 
@@ -18,25 +25,45 @@
 #include "log/tail.h"
 #include "rebuild/run.h"
 #include "registry/projection.h"
+#include "worker/blame.h"
 #include "worker/caution.h"
 #include "worker/work.h"
 #include "worker/work_queue.h"
 
-/* So many pairs are looked at in one transaction: each takes locks. */
+/*
+ * The maximum number of pairs tried in one transaction, because each takes
+ * locks.
+ */
 #define MAX_PAIRS			64
+
+/* A transaction ends when so much time has passed, and something was done. */
+#define TURN_US				3000
+
+/* After an error, so many transactions are of one pair only. */
+#define TURNS_ALONE			64
 
 /* So many runs are tried, until one is found that nobody is working on. */
 #define MAX_RUNS			32
 
-/* How long a run that has to wait for a transaction is left alone. */
+/* How long to leave a run alone that waits for a transaction. */
 #define RUN_WAITS_MS		200
 
-/* The run whose next batch has been announced: see caution.c. */
+/* The run whose next batch was announced: see caution.c. */
 static int64 announced_run = 0;
+
+static int	turns_alone = 0;	/* how many are left of them */
+
+/* What became of a pair's batch. */
+typedef enum Outcome
+{
+	NOTHING,					/* nothing was done */
+	SOMETHING,
+	COMMIT						/* so much that the transaction should end */
+} Outcome;
 
 /* ---- looking ---- */
 
-/* Look for work, and find out whether there is reason for caution any more. */
+/* Look for work, and check whether caution is still needed. */
 static void
 look_for_work(void)
 {
@@ -47,22 +74,27 @@ look_for_work(void)
 }
 
 /*
- * Look for work, and do none.  Returns whether there is any, or may be as soon
- * as others have ended.
+ * Look for work without doing any.  Returns true if there is some, or may be
+ * once other transactions have ended.
  */
 bool
 pj_work_look(void)
 {
-	PjRun	   *runs;
-
 	look_for_work();
-	return pj_queue_has_pairs() || pj_queue_waits_for_others() ||
-		pj_runs_next(NULL, 1, &runs) > 0;
+	return pj_queue_has_work() || pj_queue_waits_for_others();
+}
+
+/* An error has ended a transaction: find its pairs again, one by one. */
+void
+pj_work_failed(void)
+{
+	turns_alone = TURNS_ALONE;
+	pj_queue_look_again();
 }
 
 /* ---- a pair ---- */
 
-/* Say what the worker does, where views and people look. */
+/* Report what the worker does, for our views and pg_stat_activity. */
 static void
 report_pair(const PjStep *step)
 {
@@ -73,7 +105,7 @@ report_pair(const PjStep *step)
 									TextDatumGetCString(step->tenant)));
 }
 
-/* Find out up to where the log is settled, if the pair's batch asks for it. */
+/* Find the settled tail of the log, if the pair's batch needs it. */
 static void
 find_tail(const PjStep *step, PjBounds *bounds)
 {
@@ -81,7 +113,7 @@ find_tail(const PjStep *step, PjBounds *bounds)
 		bounds->tail = pj_tail(0);
 }
 
-/* Apply the event that the transaction before this one has announced. */
+/* Apply the event that the previous transaction has announced. */
 static void
 apply_announced(PjStep *step)
 {
@@ -94,10 +126,10 @@ apply_announced(PjStep *step)
 }
 
 /*
- * One event of a pair that is not trusted: first it is announced, and in the
- * next transaction applied (see caution.c).  The pair has been entered.
+ * Process one event of a pair that is not trusted: announce it, and apply it
+ * in the next transaction (see caution.c).  The pair has been entered.
  */
-static bool
+static Outcome
 work_with_caution(PjStep *step)
 {
 	PjBounds	bounds = {.limit = PG_INT32_MAX,.upto = PG_INT64_MAX,
@@ -107,7 +139,7 @@ work_with_caution(PjStep *step)
 	if (step->announced)
 	{
 		apply_announced(step);
-		return true;
+		return COMMIT;
 	}
 	find_tail(step, &bounds);
 	idle = pj_step(step, &bounds) == PJ_IDLE && step->announced == 0;
@@ -119,11 +151,11 @@ work_with_caution(PjStep *step)
 		pj_queue_look_again();
 	}
 	pj_step_save(step);
-	return !idle;
+	return idle ? NOTHING : COMMIT;
 }
 
 /* One batch of a pair that has been entered. */
-static bool
+static Outcome
 work_on_pair(PjStep *step)
 {
 	PjBounds	bounds = {.limit = PG_INT32_MAX,.upto = PG_INT64_MAX};
@@ -132,7 +164,7 @@ work_on_pair(PjStep *step)
 	find_tail(step, &bounds);
 	progress = pj_step(step, &bounds);
 
-	/* a failed event must be tried again at its time: find out when */
+	/* find the time of the next retry */
 	if (progress == PJ_MORE || step->counts.failed > 0)
 		pj_queue_look_again();
 	if (step->busy || (pj_pair_behind(&step->pair) &&
@@ -144,27 +176,48 @@ work_on_pair(PjStep *step)
 		if (pj_pair_reads_log(&step->pair))
 			pj_active_add(step->tenant, bounds.tail);
 		pj_queue_put_back(step, false);
+		return COMMIT;
 	}
-	return progress != PJ_IDLE;
+	return progress == PJ_IDLE ? NOTHING : SOMETHING;
 }
 
-/* One batch of the next pair.  Returns whether anything was done. */
-static bool
-work_on_next(void)
+/* One batch of a pair. */
+static Outcome
+work_on_step(PjStep *step)
 {
-	PjStep	   *step = pj_queue_next();
-
 	pj_current_set(step->projection_id, step->tenant);
 	if (!pj_step_enter(step))
 	{
-		/* whoever wakes us at commit still has its locks */
+		/* the session that woke us at commit may still hold its locks */
 		pj_queue_poll();
-		return false;
+		return NOTHING;
 	}
 	report_pair(step);
 	if (pj_caution_needed(step->projection_id, step->tenant))
 		return work_with_caution(step);
 	return work_on_pair(step);
+}
+
+/* One batch each of some pairs.  Returns whether anything was done. */
+static bool
+work_on_pairs(void)
+{
+	TimestampTz end = GetCurrentTimestamp() + TURN_US;
+	bool		alone = turns_alone > 0;
+	bool		worked = false;
+
+	turns_alone -= alone;
+	for (int i = 0; i < MAX_PAIRS; i++)
+	{
+		PjStep	   *step = pj_queue_next();
+		Outcome		outcome = step ? work_on_step(step) : COMMIT;
+
+		worked = worked || (step && outcome != NOTHING);
+		if (outcome == COMMIT ||
+			(worked && (alone || GetCurrentTimestamp() >= end)))
+			break;
+	}
+	return worked;
 }
 
 /* ---- runs ---- */
@@ -180,8 +233,8 @@ report_run(const PjRun *run)
 }
 
 /*
- * One batch of a run.  Returns false if another may be tried: somebody else is
- * at work on this one, or it has to wait.
+ * Process one batch of a run.  Returns false if another run may be tried: this
+ * one is locked, or has to wait.
  */
 static bool
 work_on_run(PjRun *run)
@@ -191,7 +244,7 @@ work_on_run(PjRun *run)
 	if (pj_caution_needed(run->projection_id, run->tenant) &&
 		announced_run != run->id)
 	{
-		/* its batch comes in the next transaction */
+		/* its batch follows in the next transaction */
 		announced_run = pj_run_announce(run) ? run->id : 0;
 		pj_queue_look_again();
 		return true;
@@ -203,11 +256,11 @@ work_on_run(PjRun *run)
 			pj_queue_poll();
 			return false;
 		case PJ_RUN_WAITS:
-			pj_queue_penalize(RUN_WAITS_MS);
+			pj_penalize(RUN_WAITS_MS);
 			pj_queue_poll();
 			return false;
 		case PJ_RUN_ERRED:
-			pj_queue_penalize(PJ_PENALTY_MS);
+			pj_penalize(PJ_PENALTY_MS);
 			break;
 		case PJ_RUN_MOVED:
 			if (pj_caution_needed(run->projection_id, run->tenant))
@@ -218,7 +271,7 @@ work_on_run(PjRun *run)
 	return true;
 }
 
-/* One batch of the first run that can be gone on with, if there is one. */
+/* Process one batch of the first run that is not blocked, if there is one. */
 static bool
 work_on_runs(void)
 {
@@ -242,22 +295,18 @@ work_on_runs(void)
 	return false;
 }
 
-/*
- * Look for work if there is none, and do one batch.  Returns whether one was
- * done.
- */
+/* Look for work if it is time, and do some.  Returns whether there was any. */
 bool
 pj_work(void)
 {
-	if (pj_queue_round_is_over() && !pj_queue_refill())
+	if (pj_queue_look_is_due())
 		look_for_work();
-	if (pj_queue_take_runs() && work_on_runs())
+	if (pj_queue_begin_turn() == PJ_TURN_RUN)
 	{
-		pj_queue_put_back_runs();
-		return true;
-	}
-	for (int i = 0; i < MAX_PAIRS && pj_queue_has_pairs(); i++)
-		if (work_on_next())
+		if (work_on_runs())
 			return true;
-	return false;
+		pj_queue_no_runs();
+		(void) pj_queue_begin_turn();
+	}
+	return work_on_pairs();
 }

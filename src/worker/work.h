@@ -7,10 +7,11 @@
 
 #include "base/compat.h"
 
-/* How long a pair is left alone after an error that was not an event's. */
+/* How long to leave a pair alone after an error that no event has caused. */
 #define PJ_PENALTY_MS	1000
 
 extern bool pj_work_look(void);
 extern bool pj_work(void);
+extern void pj_work_failed(void);
 
 #endif							/* PJ_WORK_H */

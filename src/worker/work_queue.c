@@ -1,21 +1,28 @@
 /*
  * work_queue.c
- *	  What a worker does next, and when it looks again.
+ *	  What a worker does next, and when it looks for work again.
  *
- * Work is found by looking (feed/due_pairs.c), and done in rounds: one batch of
- * each pair that has something to do, and one batch of a run, which takes part
- * like one more pair.  Pairs that have more to do than one batch go into the
- * next round, so that they need not be found again every time.
+ * Work is found by looking (feed/due_pairs.c).  Pairs that have something to do
+ * wait in two lines: those with new events, and those that are to be read from
+ * the log first (the backlog).  A pair that has more to do than one batch goes
+ * to the end of its line.  New events go first, but every few turns belong to
+ * the backlog, and to runs, so that neither keeps the other waiting.
  *
- * The queue is the worker's own.  It may be lost at any time: what is to be
- * done is found again.
+ * A worker looks again when it was woken and when its lines are empty, but
+ * never so often that looking is most of what it does.  A look finds some pairs
+ * of each projection, and the next one goes on from there: however many there
+ * are, a look is short, and so is the queue.
+ *
+ * The queue is local to the worker.  It may be lost at any time, because work
+ * can always be found again.
  */
 #include "base/compat.h"
 
+#include "lib/ilist.h"
 #include "miscadmin.h"
-#include "nodes/pg_list.h"
 #include "storage/latch.h"
 #include "utils/builtins.h"
+#include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -24,44 +31,78 @@
 #include "feed/due_pairs.h"
 #include "feed/handover.h"
 #include "ipc/shmem.h"
+#include "ipc/wakeup.h"
+#include "rebuild/run.h"
 #include "registry/projection.h"
+#include "worker/blame.h"
 #include "worker/work_queue.h"
 
-/* While some have more to do, how often to look who else has something. */
+/*
+ * While there is something to do: how often to look who else has something,
+ * if woken and if not; and how many times as long as a look to work after it.
+ */
+#define WOKEN_LOOK_MS		5
 #define LOOK_MS				50
+#define WORK_PER_LOOK		4
 
-/* How often to look whether a writer has ended that all wait for. */
+/* A look finds so many pairs of a projection, for each reason there is. */
+#define PAIRS_PER_LOOK		256
+
+/* So many pairs are in the queue at most.  Others are found again later. */
+#define MAX_QUEUED			4096
+
+/* One turn of the backlog and runs comes after so many of new events. */
+#define LIVE_TURNS			4
+
+/* How often to check whether a writer that pairs wait for has ended. */
 #define POLL_MIN_MS			5
 #define POLL_MAX_MS			200
 
-/* How long a claim's hint is trusted (see PjStep.claim_after). */
+/* How long a hint for claims is used (see PjStep.claim_after). */
 #define HINT_MS				1000
-#define MAX_KNOWN_HINTS		64
 
-/* A pair that must wait. */
-typedef struct Penalty
+/* Two tenants of one hash are never in the queue at the same time. */
+typedef struct EntryKey
 {
 	int32		projection_id;
-	Datum		tenant;
-	TimestampTz until;
-} Penalty;
+	int32		unused;
+	uint64		tenant;
+} EntryKey;
+
+typedef struct Entry
+{
+	EntryKey	key;
+	dlist_node	node;
+	bool		is_backlog;
+	TimestampTz hinted_at;		/* when step.claim_after was set */
+	PjStep		step;
+	Datum		aggregate;		/* step.announced_aggregate, if it was kept */
+} Entry;
+
+/* Where the next look at a projection goes on. */
+typedef struct Place
+{
+	int32		projection_id;	/* hash key */
+	PjPlace		place;
+} Place;
 
 static struct
 {
-	/* this round, and the next one */
-	MemoryContext context;		/* of both */
-	List	   *round;			/* of PjStep: the pairs yet to do */
-	List	   *again;			/* those that have more to do */
-	bool		runs;			/* a run is yet to do */
-	bool		runs_again;		/* and has more to do */
+	MemoryContext context;
+	HTAB	   *entries;		/* of Entry: each is in one of these */
+	dlist_head	live;
+	dlist_head	backlog;
+	dlist_head	taken;			/* by this turn */
+	dlist_head *line;			/* this turn's */
+	bool		runs;			/* there may be runs to go on with */
+	bool		run_was_last;	/* the last turn beside new events was one */
+	int			live_turns;		/* since then */
+	HTAB	   *places;			/* of Place */
 
-	/* pairs that are left alone for a while */
-	MemoryContext penalty_context;
-	List	   *penalties;		/* of Penalty */
-
-	/* when to look again */
+	/* when to look for work again */
 	bool		look_again;		/* before sleeping */
 	TimestampTz looked_at;
+	TimestampTz next_look;		/* not before */
 	TimestampTz wake_at;		/* sleep no longer than until then */
 	TimestampTz next_due;		/* when a failed event is to be tried again */
 	uint32		wakeups;		/* how often we had been woken when we looked */
@@ -69,122 +110,32 @@ static struct
 	bool		polling;		/* others block some pair, and do not wake us
 								 * when they end */
 	int			poll_ms;		/* how long to wait for them this time */
-	TimestampTz hints_at;		/* when claims last began at the start */
 } queue;
 
-/* The pair that is worked on, in memory that lasts. */
-static struct
+static HTAB *
+make_table(const char *name, Size keysize, Size entrysize)
 {
-	int32		projection_id;	/* 0 if there is none */
-	Datum		tenant;
-} current;
+	HASHCTL		ctl = {.keysize = keysize,.entrysize = entrysize,
+	.hcxt = queue.context};
+
+	return hash_create(name, 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
 
 void
 pj_queue_init(void)
 {
 	queue.context = AllocSetContextCreate(TopMemoryContext,
-										  "projector round",
+										  "projector queue",
 										  ALLOCSET_DEFAULT_SIZES);
-	queue.penalty_context = AllocSetContextCreate(TopMemoryContext,
-												  "projector penalties",
-												  ALLOCSET_SMALL_SIZES);
+	queue.entries = make_table("projector queue", sizeof(EntryKey),
+							   sizeof(Entry));
+	queue.places = make_table("projector places", sizeof(int32),
+							  sizeof(Place));
+	dlist_init(&queue.live);
+	dlist_init(&queue.backlog);
+	dlist_init(&queue.taken);
 	queue.look_again = true;
 	queue.next_due = DT_NOEND;
-}
-
-/* ---- the pair that is worked on ---- */
-
-/* An error, or the end of the worker, is blamed on this pair from now on. */
-void
-pj_current_set(int32 projection_id, Datum tenant)
-{
-	MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
-	Datum		copy = PointerGetDatum(DatumGetTextPCopy(tenant));
-
-	MemoryContextSwitchTo(caller);
-	pj_current_clear();
-	current.projection_id = projection_id;
-	current.tenant = copy;
-}
-
-void
-pj_current_clear(void)
-{
-	if (current.tenant)
-		pfree(DatumGetPointer(current.tenant));
-	current.projection_id = 0;
-	current.tenant = 0;
-}
-
-/* The pair that is worked on.  Returns false if there is none. */
-bool
-pj_current(int32 *projection_id, Datum *tenant)
-{
-	*projection_id = current.projection_id;
-	*tenant = current.tenant;
-	return current.projection_id != 0;
-}
-
-/* ---- pairs that must wait ---- */
-
-static void
-forget_old_penalties(TimestampTz now)
-{
-	ListCell   *cell;
-
-	foreach(cell, queue.penalties)
-	{
-		Penalty    *penalty = lfirst(cell);
-
-		if (penalty->until > now)
-			continue;
-		queue.penalties = foreach_delete_current(queue.penalties, cell);
-		pfree(DatumGetPointer(penalty->tenant));
-		pfree(penalty);
-	}
-}
-
-/* Leave the pair that is worked on alone for a while. */
-void
-pj_queue_penalize(int ms)
-{
-	TimestampTz now = GetCurrentTimestamp();
-	MemoryContext caller = MemoryContextSwitchTo(queue.penalty_context);
-
-	forget_old_penalties(now);
-	if (current.projection_id != 0)
-	{
-		Penalty    *penalty = palloc(sizeof(Penalty));
-
-		penalty->projection_id = current.projection_id;
-		penalty->tenant =
-			PointerGetDatum(DatumGetTextPCopy(current.tenant));
-		penalty->until = TimestampTzPlusMilliseconds(now, ms);
-		queue.penalties = lappend(queue.penalties, penalty);
-	}
-	MemoryContextSwitchTo(caller);
-}
-
-/* Is a pair, which has something to do, left alone for now? */
-bool
-pj_queue_is_penalized(int32 projection_id, Datum tenant)
-{
-	TimestampTz now = GetCurrentTimestamp();
-	ListCell   *cell;
-
-	foreach(cell, queue.penalties)
-	{
-		Penalty    *penalty = lfirst(cell);
-
-		if (penalty->projection_id != projection_id ||
-			!pj_text_equal(penalty->tenant, tenant) ||
-			penalty->until <= now)
-			continue;
-		queue.wake_at = Min(queue.wake_at, penalty->until);
-		queue.penalized = true;
-		return true;
-	}
-	return false;
 }
 
 /* ---- when to look again ---- */
@@ -210,6 +161,19 @@ pj_queue_poll(void)
 													queue.poll_ms));
 }
 
+/* Is a pair, which has something to do, left alone for now? */
+bool
+pj_queue_is_penalized(int32 projection_id, Datum tenant)
+{
+	TimestampTz until;
+
+	if (!pj_is_penalized(projection_id, tenant, &until))
+		return false;
+	queue.wake_at = Min(queue.wake_at, until);
+	queue.penalized = true;
+	return true;
+}
+
 /* Has a pair work that is left alone for now? */
 bool
 pj_queue_has_penalized(void)
@@ -224,263 +188,334 @@ pj_queue_waits_for_others(void)
 	return queue.polling || queue.penalized;
 }
 
-/* When to look again, if nothing wakes us before. */
+/* Returns when to look for work again, if nothing wakes us earlier. */
 TimestampTz
 pj_queue_wake_at(void)
 {
 	return queue.wake_at;
 }
 
-/* When a failed event is to be tried again. */
+/* Returns the time of the next retry. */
 TimestampTz
 pj_queue_next_due(void)
 {
 	return queue.next_due;
 }
 
-/* How often we had been woken when we last looked. */
+/* Returns the number of wake-ups when we last looked for work. */
 uint32
 pj_queue_wakeups(void)
 {
 	return queue.wakeups;
 }
 
-/* ---- finding work ---- */
+/* ---- the lines ---- */
 
-/* Where to begin claiming, if we know that from the last round. */
-static int64
-claim_hint(List *known, const PjPair *pair)
+static bool
+is_empty(void)
 {
-	ListCell   *cell;
-
-	foreach(cell, known)
-	{
-		PjStep	   *step = lfirst(cell);
-
-		if (step->projection_id == pair->projection->id &&
-			pj_text_equal(step->tenant, pair->tenant))
-			return step->claim_after;
-	}
-	return 0;
+	return dlist_is_empty(&queue.live) && dlist_is_empty(&queue.backlog);
 }
 
-/*
- * What is known of where to begin claiming, for a few pairs that have more to
- * do than one batch.  Now and then, claims begin at the start.
- */
-static List *
-known_hints(void)
+static bool
+is_full(void)
 {
-	TimestampTz now = GetCurrentTimestamp();
-	List	   *known = NIL;
-	ListCell   *cell;
-
-	if (TimestampDifferenceExceeds(queue.hints_at, now, HINT_MS))
-	{
-		queue.hints_at = now;
-		return NIL;
-	}
-	foreach(cell, queue.again)
-	{
-		PjStep	   *step = lfirst(cell);
-		PjStep	   *copy;
-
-		if (step->claim_after == 0 || list_length(known) == MAX_KNOWN_HINTS)
-			continue;
-		copy = palloc(sizeof(PjStep));
-		*copy = *step;
-		copy->tenant = PointerGetDatum(DatumGetTextPCopy(step->tenant));
-		known = lappend(known, copy);
-	}
-	return known;
+	return hash_get_num_entries(queue.entries) >= MAX_QUEUED;
 }
 
-/* Find the pairs of a projection that have something to do. */
+/* Keep a copy of a name in place of another; 0 stands for none. */
 static void
-add_pairs(PjScan *scan, int32 projection_id, List *known)
+keep_name(Datum *kept, Datum name)
 {
-	PjProjection *projection = pj_projection_by_id(projection_id);
-	PjPair	   *pairs;
-	int			n = projection ? pj_pairs_due(scan, projection, &pairs) : 0;
+	MemoryContext caller = MemoryContextSwitchTo(queue.context);
+	Datum		copy = name ? PointerGetDatum(DatumGetTextPCopy(name)) : 0;
 
-	for (int i = 0; i < n; i++)
-	{
-		PjStep	   *step;
-		MemoryContext caller;
-
-		if (pj_queue_is_penalized(projection_id, pairs[i].tenant))
-			continue;
-		caller = MemoryContextSwitchTo(queue.context);
-		step = palloc0(sizeof(PjStep));
-		step->projection_id = projection_id;
-		step->tenant = PointerGetDatum(DatumGetTextPCopy(pairs[i].tenant));
-		step->claim_after = claim_hint(known, &pairs[i]);
-		queue.round = lappend(queue.round, step);
-		MemoryContextSwitchTo(caller);
-	}
+	MemoryContextSwitchTo(caller);
+	if (*kept)
+		pfree(DatumGetPointer(*kept));
+	*kept = copy;
 }
 
-/* Forget what was known of when to look again. */
 static void
-begin_look(void)
+forget_entry(Entry *entry)
 {
-	/* what others commit from now on wakes us again */
-	ResetLatch(MyLatch);
-	queue.wakeups = pj_slot_wakeups();
-	queue.looked_at = GetCurrentTimestamp();
-	queue.wake_at = TimestampTzPlusMilliseconds(queue.looked_at, pj_naptime);
-	queue.next_due = DT_NOEND;	/* if what follows fails, none is known */
-	queue.look_again = false;
-	if (!queue.polling)
-		queue.poll_ms = 0;
-	queue.polling = queue.penalized = false;
+	Datum		tenant = entry->step.tenant;
+
+	dlist_delete(&entry->node);
+	keep_name(&entry->aggregate, 0);
+	hash_search(queue.entries, &entry->key, HASH_REMOVE, NULL);
+	pfree(DatumGetPointer(tenant));
 }
 
-/* The next retry is due then, by a clock that tests may move. */
 static void
-note_next_due(TimestampTz next_due)
+forget_line(dlist_head *line)
 {
-	if (next_due != DT_NOEND)
-		queue.next_due = GetCurrentTimestamp() + (next_due - pj_now());
-	queue.wake_at = Min(queue.wake_at, queue.next_due);
+	while (!dlist_is_empty(line))
+		forget_entry(dlist_head_element(Entry, node, line));
 }
 
-/* Look who has something to do, and begin a new round. */
-void
-pj_queue_fill(void)
+/* Put a pair into its line, unless it is there. */
+static void
+enqueue(const PjPair *pair)
 {
-	PjScan		scan = {.next_due = DT_NOEND,.hinted = true};
-	List	   *known;
-	int32	   *ids;
-	int			n;
-	bool		waits = false;
+	EntryKey	key = {.projection_id = pair->projection->id,
+	.tenant = pj_tenant_hash(pair->tenant)};
+	MemoryContext caller;
+	Datum		tenant;
+	Entry	   *entry;
 
-	begin_look();
-	known = known_hints();
-	MemoryContextReset(queue.context);
-	queue.round = queue.again = NIL;
-
-	n = pj_projection_ids(&ids);
-	queue.runs = true;
-	(void) pj_hand_over(ids, n, 0);
-	pj_active_refresh();
-	for (int i = 0; i < n; i++)
-	{
-		add_pairs(&scan, ids[i], known);
-		waits = waits || pj_awaits_handover(ids[i]);
-	}
-	if (scan.has_log)
-		pj_active_forget_read(&scan.all, scan.tail);
-	if (waits || scan.unsettled)
-		pj_queue_poll();
-	note_next_due(scan.next_due);
+	if (hash_search(queue.entries, &key, HASH_FIND, NULL) != NULL)
+		return;
+	caller = MemoryContextSwitchTo(queue.context);
+	tenant = PointerGetDatum(DatumGetTextPCopy(pair->tenant));
+	MemoryContextSwitchTo(caller);
+	entry = hash_search(queue.entries, &key, HASH_ENTER, NULL);
+	entry->is_backlog = pj_pair_behind(pair) && pair->mode != PJ_SHADOW;
+	entry->hinted_at = 0;
+	entry->aggregate = 0;
+	memset(&entry->step, 0, sizeof(PjStep));
+	entry->step.projection_id = pair->projection->id;
+	entry->step.tenant = tenant;
+	dlist_push_tail(entry->is_backlog ? &queue.backlog : &queue.live,
+					&entry->node);
 }
-
-/*
- * Begin a round with those who have more to do.  Returns false if there are
- * none, or it is time to look who else has something.
- */
-bool
-pj_queue_refill(void)
-{
-	if ((queue.again == NIL && !queue.runs_again) ||
-		TimestampDifferenceExceeds(queue.looked_at, GetCurrentTimestamp(),
-								   LOOK_MS))
-		return false;
-	queue.round = queue.again;
-	queue.again = NIL;
-	queue.runs = queue.runs_again;
-	return true;
-}
-
-/* ---- a round ---- */
 
 /* Is something true of one of the pairs yet to do? */
 bool
 pj_queue_any(bool (*condition) (int32 projection_id, Datum tenant))
 {
-	ListCell   *cell;
+	HASH_SEQ_STATUS status;
+	Entry	   *entry;
+	bool		found = false;
 
-	foreach(cell, queue.round)
-	{
-		PjStep	   *step = lfirst(cell);
-
-		if (condition(step->projection_id, step->tenant))
-			return true;
-	}
-	return false;
+	hash_seq_init(&status, queue.entries);
+	while (!found && (entry = hash_seq_search(&status)) != NULL)
+		found = condition(entry->step.projection_id, entry->step.tenant);
+	if (found)
+		hash_seq_term(&status);
+	return found;
 }
 
-/* Is there a pair yet to do in this round? */
+/* Is there a pair or a run to go on with? */
 bool
-pj_queue_has_pairs(void)
+pj_queue_has_work(void)
 {
-	return queue.round != NIL;
-}
-
-/* Is there neither a pair nor a run yet to do in this round? */
-bool
-pj_queue_round_is_over(void)
-{
-	return queue.round == NIL && !queue.runs;
+	return !is_empty() || queue.runs;
 }
 
 /* Is there nothing to do until something wakes us? */
 bool
 pj_queue_is_done(void)
 {
-	return queue.round == NIL && !queue.look_again;
+	return !pj_queue_has_work() && !queue.look_again;
 }
 
 /* An error that is of no pair: forget what there is to do, for some time. */
 void
 pj_queue_abandon(int ms)
 {
-	queue.round = queue.again = NIL;
-	queue.runs = queue.runs_again = queue.look_again = false;
+	forget_line(&queue.live);
+	forget_line(&queue.backlog);
+	queue.runs = queue.look_again = false;
 	queue.wake_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ms);
 }
 
-/* Take the next pair of this round, of which there must be one. */
+/* ---- finding work ---- */
+
+static Place *
+find_place(int32 projection_id)
+{
+	bool		found;
+	Place	   *place = hash_search(queue.places, &projection_id, HASH_ENTER,
+									&found);
+
+	if (!found)
+		memset(&place->place, 0, sizeof(PjPlace));
+	return place;
+}
+
+/* Find some pairs of a projection that have something to do. */
+static void
+add_pairs(PjScan *scan, int32 projection_id)
+{
+	PjProjection *projection = pj_projection_by_id(projection_id);
+	Place	   *place;
+	PjPlace		next;
+	PjPair	   *pairs;
+	int			n;
+
+	if (projection == NULL)
+		return;
+	if (is_full())
+	{
+		scan->more = true;
+		return;
+	}
+	place = find_place(projection_id);
+	next = place->place;
+	n = pj_pairs_due(scan, projection, &next, &pairs);
+	keep_name(&place->place.behind, next.behind);
+	keep_name(&place->place.pending, next.pending);
+	keep_name(&place->place.failed, next.failed);
+	for (int i = 0; i < n; i++)
+		if (!pj_queue_is_penalized(projection_id, pairs[i].tenant))
+			enqueue(&pairs[i]);
+}
+
+/* Reset what is known about when to look again. */
+static void
+begin_look(void)
+{
+	/* commits from now on wake us again */
+	ResetLatch(MyLatch);
+	queue.wakeups = pj_slot_wakeups();
+	queue.looked_at = GetCurrentTimestamp();
+	queue.wake_at = TimestampTzPlusMilliseconds(queue.looked_at, pj_naptime);
+	queue.next_due = DT_NOEND;	/* in case of an error below */
+	queue.look_again = false;
+	if (!queue.polling)
+		queue.poll_ms = 0;
+	queue.polling = queue.penalized = false;
+}
+
+/* Find out when to look again. */
+static void
+end_look(const PjScan *scan)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	/* by a clock that tests may move */
+	if (scan->next_due != DT_NOEND)
+		queue.next_due = now + (scan->next_due - pj_now());
+	queue.wake_at = Min(queue.wake_at, queue.next_due);
+	queue.next_look = now + Max(WORK_PER_LOOK * (now - queue.looked_at),
+								WOKEN_LOOK_MS * 1000);
+}
+
+/* Look who has something to do. */
+void
+pj_queue_fill(void)
+{
+	PjScan		scan = {.next_due = DT_NOEND,.hinted = true,
+	.limit = PAIRS_PER_LOOK};
+	PjRun	   *runs;
+	int32	   *ids;
+	int			n;
+	bool		waits = false;
+
+	begin_look();
+	forget_line(&queue.taken);
+	n = pj_projection_ids(&ids);
+	queue.runs = pj_runs_next(NULL, 1, &runs) > 0;
+	scan.more = pj_hand_over_some(ids, n);
+	if (pj_active_refresh())
+		scan.more = true;
+	for (int i = 0; i < n; i++)
+	{
+		add_pairs(&scan, ids[i]);
+		waits = waits || pj_awaits_handover(ids[i]);
+	}
+	if (scan.has_log)
+		pj_active_checked(&scan.all, scan.tail);
+	else
+		pj_active_none_reads();
+	if (waits || scan.unsettled)
+		pj_queue_poll();
+	queue.look_again = scan.more;
+	end_look(&scan);
+}
+
+/* Is it time to look? */
+bool
+pj_queue_look_is_due(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (is_empty() && !queue.runs)
+		return true;
+	return now >= queue.next_look &&
+		(pj_slot_wakeups() != queue.wakeups ||
+		 TimestampDifferenceExceeds(queue.looked_at, now, LOOK_MS));
+}
+
+/* ---- turns ---- */
+
+/* A turn beside those of new events. */
+static PjTurn
+begin_other_turn(void)
+{
+	bool		is_run = queue.runs &&
+	(!queue.run_was_last || dlist_is_empty(&queue.backlog));
+
+	queue.live_turns = 0;
+	queue.run_was_last = is_run;
+	queue.line = &queue.backlog;
+	return is_run ? PJ_TURN_RUN : PJ_TURN_PAIRS;
+}
+
+/* Say what the next transaction is for.  The one before has ended. */
+PjTurn
+pj_queue_begin_turn(void)
+{
+	bool		others = queue.runs || !dlist_is_empty(&queue.backlog);
+
+	forget_line(&queue.taken);
+	if (others && (queue.live_turns >= LIVE_TURNS ||
+				   dlist_is_empty(&queue.live)))
+		return begin_other_turn();
+	queue.live_turns++;
+	queue.line = &queue.live;
+	return dlist_is_empty(&queue.live) ? PJ_TURN_NONE : PJ_TURN_PAIRS;
+}
+
+/* Take the next pair of this turn, or NULL. */
 PjStep *
 pj_queue_next(void)
 {
-	PjStep	   *step = linitial(queue.round);
+	Entry	   *entry;
 
-	queue.round = list_delete_first(queue.round);
-	return step;
+	if (dlist_is_empty(queue.line))
+		return NULL;
+	entry = dlist_container(Entry, node, dlist_pop_head_node(queue.line));
+	dlist_push_tail(&queue.taken, &entry->node);
+
+	/* now and then, claims begin at the start */
+	if (TimestampDifferenceExceeds(entry->hinted_at, GetCurrentTimestamp(),
+								   HINT_MS))
+	{
+		entry->step.claim_after = 0;
+		entry->hinted_at = GetCurrentTimestamp();
+	}
+	return &entry->step;
 }
 
-/* The pair has more to do, at once or in the next round. */
+/*
+ * The pair has more to do: at once, in the next transaction, or when it is its
+ * turn again.
+ */
 void
 pj_queue_put_back(PjStep *step, bool at_once)
 {
-	MemoryContext caller = MemoryContextSwitchTo(queue.context);
+	Entry	   *entry = (Entry *) ((char *) step - offsetof(Entry, step));
 
+	queue.look_again = true;
+	if (is_full() && !at_once)
+		return;					/* let others in */
 	if (step->announced)
-		step->announced_aggregate =
-			PointerGetDatum(DatumGetTextPCopy(step->announced_aggregate));
+	{
+		keep_name(&entry->aggregate, step->announced_aggregate);
+		step->announced_aggregate = entry->aggregate;
+	}
+	dlist_delete(&entry->node);
 	if (at_once)
-		queue.round = lcons(step, queue.round);
+		dlist_push_head(queue.line, &entry->node);
 	else
-		queue.again = lappend(queue.again, step);
-	MemoryContextSwitchTo(caller);
+		dlist_push_tail(queue.line, &entry->node);
 }
 
-/* Take the runs' turn in this round, if they have not had it. */
-bool
-pj_queue_take_runs(void)
-{
-	bool		runs = queue.runs;
-
-	if (runs)
-		queue.runs = queue.runs_again = false;
-	return runs;
-}
-
-/* A run has had a batch: runs take part in the next round too. */
+/* No run can be gone on with. */
 void
-pj_queue_put_back_runs(void)
+pj_queue_no_runs(void)
 {
-	queue.runs_again = true;
+	queue.runs = false;
 }

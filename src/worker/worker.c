@@ -1,21 +1,22 @@
 /*
  * worker.c
- *	  A worker process: applies what there is to apply in one database.
+ *	  A worker process, which applies events in one database.
  *
- * A worker does one batch after the other (work.c), each in a transaction of
- * its own, in the order of its queue (work_queue.c), and chores in between
- * (chores.c).  If there is nothing to do it sleeps, until an append wakes it, a
- * retry falls due, or projector.naptime has passed.
+ * A worker processes one batch after the other (work.c), each in a transaction
+ * of its own, in the order of its queue (work_queue.c), and does chores in
+ * between (chores.c).  If there is nothing to do it sleeps until an append
+ * wakes it, a retry is due, or projector.naptime has passed.
  *
- * Several workers of a database are all alike: each skips pairs that another is
- * working on.  No worker has any state that matters.  What it was doing when it
- * ended, however it ended, was not committed, and is done by the next one.
+ * All workers of a database do the same: each skips pairs that another is
+ * working on.  No worker has state that matters.  If a worker exits, for
+ * whatever reason, its current batch is not committed, and another worker does
+ * it.
  *
- * A worker leaves when somebody wants to drop, rename or copy its database, and
- * when the extension is gone.
+ * A worker exits when a session wants to drop, rename or copy its database,
+ * and when the extension is gone.
  *
- * An error that is not an event's own ends the batch and not the worker: it is
- * reported in the server's log, and the pair is left alone for a while.
+ * An error that no event has caused ends the batch but not the worker: it is
+ * reported in the server log, and the pair is left alone for a while.
  */
 #include "base/compat.h"
 
@@ -43,6 +44,7 @@
 #include "sandbox/deadline.h"
 #include "sandbox/user_context.h"
 #include "state/cursor.h"
+#include "worker/blame.h"
 #include "worker/caution.h"
 #include "worker/chores.h"
 #include "worker/turn.h"
@@ -50,19 +52,19 @@
 #include "worker/work_queue.h"
 #include "worker/worker.h"
 
-/* How often to look whether somebody wants us out of the database. */
+/* How often to check whether a session needs the database without us. */
 #define LEAVE_CHECK_MS		500
 
-static TimestampTz busy_at;		/* when something was done */
-static bool given_up = false;	/* the slot is free: see offer_slot() */
+static TimestampTz busy_at;		/* when work was last done */
+static bool given_up = false;	/* the slot is free; see offer_slot() */
 
-/* ---- leaving ---- */
+/* ---- exiting ---- */
 
-/* What happens between batches, and while sleeping. */
+/* Called between batches and while sleeping. */
 static void
 check_leave(void)
 {
-	/* a cancel is for a batch, and there is none */
+	/* a cancel is meant for a batch, and none is running */
 	QueryCancelPending = false;
 	CHECK_FOR_INTERRUPTS();
 	if (ConfigReloadPending)
@@ -71,15 +73,15 @@ check_leave(void)
 		ProcessConfigFile(PGC_SIGHUP);
 	}
 	if (!pj_enabled)
-		pj_slot_absent();		/* perhaps in this database alone */
+		pj_slot_absent();		/* possibly for this database only */
 	if (!pj_enabled || pj_slot_surplus(pj_workers) ||
 		pj_database_is_wanted(MyDatabaseId))
 		proc_exit(0);
 }
 
 /*
- * What happens between two events of a batch: whoever wants the database waits
- * for no more than five seconds, and a batch may take longer.
+ * Called between two events of a batch.  A session that needs the database
+ * waits only five seconds, and a batch may take longer.
  */
 static void
 check_wanted(void)
@@ -87,10 +89,10 @@ check_wanted(void)
 	if (pj_database_is_wanted(MyDatabaseId))
 		ereport(FATAL,
 				errcode(ERRCODE_ADMIN_SHUTDOWN),
-				errmsg("projector worker leaves a database that somebody wants to drop, rename or copy"));
+				errmsg("projector worker exits because its database is to be dropped, renamed or copied"));
 }
 
-/* Leave if there is no extension here (any more). */
+/* Exit if the extension does not exist here. */
 static void
 check_extension(void)
 {
@@ -109,7 +111,7 @@ report_idle(void)
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
 
-/* Do something in a transaction. */
+/* Run a function in a transaction. */
 static void
 run_transaction(void (*body) (void))
 {
@@ -126,13 +128,13 @@ run_transaction(void (*body) (void))
 	CommitTransactionCommand();
 	pj_current_clear();
 
-	/* advisory locks that a projection's code has left behind */
+	/* release advisory locks that a projection's code has left */
 	LockReleaseSession(USER_LOCKMETHOD);
 	pgstat_report_stat(false);
 	report_idle();
 }
 
-/* Do one batch, if there is one to do. */
+/* Process one batch, if there is one. */
 static void
 do_work(void)
 {
@@ -140,7 +142,10 @@ do_work(void)
 		busy_at = GetCurrentTimestamp();
 }
 
-/* The slot is free, so whoever leaves work now starts another worker. */
+/*
+ * Check for work again.  The slot is free now, so a session that leaves work
+ * from now on starts another worker.
+ */
 static void
 look_once_more(void)
 {
@@ -148,7 +153,7 @@ look_once_more(void)
 		pj_queue_look_again();
 }
 
-/* Leave: the next worker that comes here finds what there is to do. */
+/* Exit; the next worker in this database finds the remaining work. */
 static void
 leave_to_another(void)
 {
@@ -158,8 +163,8 @@ leave_to_another(void)
 }
 
 /*
- * Leave, if another database waits for a worker and there is nothing to do in
- * this one.  Returns if there is.
+ * Exit if another database is waiting for a worker and there is no work in
+ * this one.  Returns if there is work.
  */
 static void
 offer_slot(void)
@@ -194,7 +199,7 @@ sleep_until_woken(void)
 						   WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						   Min(left, LEAVE_CHECK_MS), PG_WAIT_EXTENSION);
 
-		/* looking for work resets it, before it begins */
+		/* the latch is reset when we look for work */
 		if (events & WL_LATCH_SET)
 			return;
 		check_leave();
@@ -206,7 +211,7 @@ sleep_until_woken(void)
 
 /* ---- the process ---- */
 
-/* Settings that our work depends on, whatever the configuration says. */
+/* Set variables that our work depends on, whatever the configuration says. */
 static void
 pin_settings(void)
 {
@@ -240,15 +245,15 @@ recover(void)
 	LockReleaseSession(USER_LOCKMETHOD);
 	RESUME_INTERRUPTS();
 
-	/* nobody may run without a slot, and others wait for this one */
+	/* do not run without a slot: another worker may have taken it */
 	if (given_up)
 		leave_to_another();
 
-	/* others go on, or a pair that always fails would be all there is */
+	/* leave the pair alone, so that others get their turn */
 	if (pj_current(&projection_id, &tenant))
 	{
-		pj_queue_penalize(PJ_PENALTY_MS);
-		pj_queue_look_again();
+		pj_penalize(PJ_PENALTY_MS);
+		pj_work_failed();
 	}
 	else
 		pj_queue_abandon(PJ_PENALTY_MS);
@@ -256,7 +261,7 @@ recover(void)
 	report_idle();
 }
 
-/* What is done once, before anything else. */
+/* Initialization, before anything else. */
 static void
 begin(void)
 {
@@ -282,7 +287,8 @@ projector_worker_main(Datum arg)
 	pqsignal(SIGINT, StatementCancelHandler);
 	BackgroundWorkerUnblockSignals();
 	if (!pj_slot_attach(DatumGetInt32(arg), generation))
-		proc_exit(0);			/* we come too late */
+		proc_exit(0);			/* too late: the slot was given to another
+								 * worker */
 	BackgroundWorkerInitializeConnectionByOid(dboid, InvalidOid, 0);
 	pin_settings();
 
@@ -306,7 +312,7 @@ projector_worker_main(Datum arg)
 		if (pj_chores_are_due(pj_queue_is_done()))
 			run_transaction(pj_chores);
 		if (pj_chores_go_on())
-			run_transaction(pj_chores_add_up);
+			run_transaction(pj_chores_part);
 		if (pj_queue_is_done() && !pj_chores_go_on())
 			sleep_until_woken();
 		check_leave();

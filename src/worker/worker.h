@@ -1,6 +1,6 @@
 /*
  * worker.h
- *	  A worker process: applies what there is to apply in one database.
+ *	  A worker process, which applies events in one database.
  */
 #ifndef PJ_WORKER_H
 #define PJ_WORKER_H

@@ -1,6 +1,6 @@
 # Owns the private installation and the servers on it: where they live, which
 # OS user runs them, how they start and how they stop. Sourced by the other
-# scripts, after the packages are there. Nothing outside $base is written.
+# scripts, after the packages are installed. Nothing outside $base is written.
 #
 # PostgreSQL 15 loads extensions only from its own installation, so that is
 # copied to $base/install, and the extension is installed there. The server
@@ -12,7 +12,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # are limited to about a hundred bytes.
 harness_tmp=${HARNESS_TMP:-/tmp}
 
-# Debian's 15 first, so that another major in PATH does not get in the way.
+# Debian's 15 first, because PATH may have another major version.
 if [ -z "${PG_CONFIG:-}" ]; then
 	PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config
 	[ -x "$PG_CONFIG" ] || PG_CONFIG=pg_config
@@ -23,7 +23,7 @@ pg_pkglibdir=$("$PG_CONFIG" --pkglibdir)
 pg_sharedir=$("$PG_CONFIG" --sharedir)
 pgxs_dir=$(cd "$(dirname "$("$PG_CONFIG" --pgxs)")/../.." && pwd)
 
-# The server refuses to run as root; root lends the work to this user.
+# The server refuses to run as root; then it runs as this user.
 if [ "$(id -u)" = 0 ]; then
 	server_user=postgres
 else
@@ -59,7 +59,7 @@ use_base() {
 	export PATH=$bin:$PATH
 }
 
-# Copy the server installation, without what only builds and the JIT use.
+# Copy the server installation, without the files that only builds and JIT need.
 copy_installation() {
 	local dir
 	for dir in "$pg_bindir" "$pg_pkglibdir" "$pg_sharedir"; do
@@ -69,9 +69,9 @@ copy_installation() {
 	done
 }
 
-# Bring the source tree's present state into $src, which the server's user can
-# read wherever the clone lives. A file is written only if its content differs,
-# and objects built there stay, so make rebuilds just what changed.
+# Copy the source tree to $src, which the server's user can always read. A file is
+# written only if its content differs, and objects built there stay, so make
+# rebuilds only what changed.
 copy_source() {
 	local incoming=$base/incoming
 	as_server rm -rf "$incoming"
@@ -106,7 +106,7 @@ source_make() {
 }
 
 # Build and install the extension into the private installation; arguments go
-# to make. Quiet unless the compiler has something to say.
+# to make. Quiet unless there are warnings.
 install_extension() {
 	if ! source_make install DESTDIR="$base/install" "$@" >"$base/build.log" 2>&1; then
 		cat "$base/build.log" >&2
@@ -144,7 +144,7 @@ start_cluster() {
 	fi
 }
 
-# Have the server accept connections, also after a crash it recovers from.
+# Wait until the server accepts connections, even if it is recovering from a crash.
 ensure_cluster() {
 	local i
 	cluster_is_up || start_cluster || return 1
@@ -156,8 +156,8 @@ ensure_cluster() {
 	return 1
 }
 
-# stop_clusters DIRECTORY: stop every server whose data lies under it, those
-# that a TAP test left behind included.
+# stop_clusters DIRECTORY: stop every server whose data directory is under it,
+# including those that a TAP test has left.
 stop_clusters() {
 	local pidfile
 	find "$1" -name postmaster.pid 2>/dev/null | while IFS= read -r pidfile; do

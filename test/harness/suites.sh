@@ -2,7 +2,7 @@
 # copied source tree. Each function takes the names of tests or none for all.
 # Sourced by test and dev.
 
-# pg_regress gives up on a test without expected output; expect it to be empty.
+# pg_regress fails without an expected file, so create an empty one.
 # expect_something DIRECTORY SUFFIX EXPECTED-DIRECTORY
 expect_something() {
 	local test name
@@ -37,7 +37,7 @@ run_pgtap() {
 	run_tap_files pgtap test/pgtap sql "$@"
 }
 
-# PostgreSQL::Test makes clusters of its own, from the programs in PATH.
+# PostgreSQL::Test creates its own clusters, with the programs in PATH.
 run_tap() {
 	export PERL5LIB=$src/test/perl:$pgxs_dir/src/test/perl
 	export PG_REGRESS=$pgxs_dir/src/test/regress/pg_regress
@@ -48,7 +48,7 @@ run_tap() {
 	run_tap_files perl test/t pl "$@"
 }
 
-# run_tap_files KIND DIRECTORY SUFFIX [FILE...]: a file goes by path or name.
+# run_tap_files KIND DIRECTORY SUFFIX [FILE...]: a file is given by path or name.
 run_tap_files() {
 	local kind=$1 dir=$2 suffix=$3 file files=()
 	shift 3

@@ -19,9 +19,9 @@ begin_throwaway() {
 	cd "$base" || exit
 }
 
-# Run a command or function in a process group of its own and wait for it, so
-# that a signal is handled at once, and by this shell, not in the middle of a
-# redirected function; and so that it can be passed on to the whole group.
+# Run a command or function in its own process group and wait for it. So this
+# shell handles a signal at once, not in the middle of a redirected function, and
+# can pass it on to the whole group.
 run() {
 	local status=0
 	set -m
@@ -54,8 +54,8 @@ end_throwaway() {
 	exit "$status"
 }
 
-# What one wants to see of $base before it goes. The differences are printed
-# by those who ran the tests.
+# Show what is needed from $base before it is removed. The functions that run the
+# tests print the differences.
 report_failure() {
 	[ -s "$base/server.log" ] || return 0
 	echo "--- end of the server log ---"

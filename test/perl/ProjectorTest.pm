@@ -1,5 +1,5 @@
-# Owns what the TAP files share: which server and database are being asked,
-# and how to ask, to wait until something is so, and to recompute a chain.
+# Owns what the TAP files share: the server and database to query, and functions
+# to query it, to wait for a condition, and to recompute a chain.
 #
 #   use ProjectorTest;
 #   use_node($node);                          # database postgres
@@ -21,8 +21,8 @@ our @EXPORT = qw(use_node sql sql_in comes_true wait_until error_of $CHAIN);
 
 my ($node, $database);
 
-# The chain of some numbers: what a handler leaves that writes
-# md5(chain || number) for each of them, in order, from the empty chain on.
+# The chain of some numbers: the result of a handler that computes
+# md5(chain || number) for each of them, in order, starting with an empty chain.
 our $CHAIN = <<'EOS';
 CREATE FUNCTION chain(numbers bigint[]) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -36,7 +36,7 @@ BEGIN
 END $$;
 EOS
 
-# From now on this server is asked, in this database unless a call names one.
+# Use this server from now on, and this database unless a call names one.
 sub use_node
 {
 	my ($server, $default) = @_;
@@ -51,7 +51,7 @@ sub sql
 	return $node->safe_psql($db // $database, $text);
 }
 
-# The same, for files that speak of many databases: the database comes first.
+# The same, for files that use many databases: the database comes first.
 sub sql_in
 {
 	my ($db, $text) = @_;
@@ -72,7 +72,7 @@ sub comes_true
 	return Test::More::ok(poll($condition, $db), $name);
 }
 
-# A step on the way, not what the test is about.
+# Waits for a condition without counting as an assertion.
 sub wait_until
 {
 	my ($condition, $db) = @_;
@@ -88,8 +88,8 @@ sub error_of
 	return $err =~ /ERROR:\s+(.*)/s ? $1 : 'none';
 }
 
-# A process counts the lines it has run when it ends by itself, which it does
-# not if the server is stopped as PostgreSQL::Test does it.
+# A process writes its line counts only when it exits normally.  PostgreSQL::Test
+# stops servers in a way that prevents this.
 END
 {
 	local $? = $?;

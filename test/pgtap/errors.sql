@@ -1,4 +1,4 @@
--- Every SQLSTATE a client can meet.
+-- Every SQLSTATE a client can get.
 CREATE EXTENSION projector;
 SELECT plan(154);
 

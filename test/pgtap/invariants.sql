@@ -5,7 +5,7 @@ SELECT plan(64);
 
 CREATE TABLE balance (tenant_id text, aggregate_id text, events bigint, total bigint,
     last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, aggregate_id));
--- What the handler was called with, in order, whatever becomes of it.
+-- The handler's calls, in order, even if they are rolled back.
 CREATE TABLE calls (n bigint GENERATED ALWAYS AS IDENTITY, tenant_id text, aggregate_id text, sequence_number bigint);
 -- The next call for this event fails.
 CREATE TABLE poison (tenant_id text, aggregate_id text, sequence_number bigint, code text);
@@ -30,7 +30,7 @@ CREATE VIEW oracle AS
            (array_agg(event_id ORDER BY sequence_number DESC))[1] AS last_event_id,
            max(sequence_number) AS last_event_version
     FROM projector.events GROUP BY 1, 2;
--- The same, of what is at or below the offsets.
+-- The same, for events at or below the offsets.
 CREATE VIEW applied AS
     SELECT e.tenant_id COLLATE "default" AS tenant_id, e.aggregate_id COLLATE "default" AS aggregate_id, count(*) AS events, sum(payload::bigint)::bigint AS total,
            (array_agg(e.event_id ORDER BY sequence_number DESC))[1] AS last_event_id,
@@ -79,7 +79,7 @@ SELECT throws_ok($$ DO $x$ BEGIN PERFORM projector_append('acme', 'a', 'Added', 
     'P0001', 'no', 'Coupled: a transaction that queues is rolled back');
 SELECT is((SELECT count(*) FROM projector.apply_outbox), 1::bigint, 'Coupled: no row is left of it');
 SELECT is_empty('TABLE uncoupled', 'Coupled: events are applied or queued, never both or neither');
--- by any way into the table
+-- for every way to insert
 INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload)
 SELECT 'acme', 'plain', n, 'Added', to_jsonb(n) FROM generate_series(1, 5) n;
 SELECT is((SELECT count(*) FROM projector.apply_outbox WHERE aggregate_id = 'plain'), 5::bigint, 'Coupled: a plain INSERT queues too');
@@ -158,7 +158,7 @@ SELECT is((SELECT count(*) FROM projector.events WHERE payload = '7'), 1::bigint
 
 -- ---- 5 Equivalent ----
 CREATE TABLE live AS TABLE balance;
--- event_types: a hole is legal where the other events are of other types
+-- event_types: a gap is allowed where the missing events have other types
 CREATE TABLE balance_twin (LIKE balance INCLUDING ALL);
 CREATE FUNCTION apply_twin(e projector.event) RETURNS void LANGUAGE sql AS $$
     INSERT INTO balance_twin AS b
@@ -234,7 +234,7 @@ SELECT throws_ok($$ SELECT set_config('projector.tenant_id', 'other', true) $$, 
 RESET ROLE;
 
 -- ---- 8 Guarded ----
--- Who waits for whom is shown by the isolation tests; here, what is locked.
+-- The isolation tests show which session waits for which; here, what is locked.
 CREATE VIEW locks AS
     SELECT mode, count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND granted GROUP BY 1;
 SELECT projector_drop('twin');
@@ -273,7 +273,7 @@ SELECT throws_ok($$ INSERT INTO projector.events (tenant_id, aggregate_id, seque
 SELECT throws_ok($$ INSERT INTO projector.events (log_seq, tenant_id, aggregate_id, sequence_number, event_type, payload)
     OVERRIDING SYSTEM VALUE SELECT 0, 'acme', 'a', max(sequence_number) + 1, 'Added', '1' FROM projector.events WHERE aggregate_id = 'a' $$,
     'PJ002', NULL, 'Checked: log_seq rises with the sequence');
--- Tampering needs a superuser who switches the triggers off.
+-- Tampering needs a superuser who disables the triggers.
 SET session_replication_role = replica;
 UPDATE projector.events SET payload = '1000' WHERE aggregate_id = 'o1' AND sequence_number = 2;
 DELETE FROM projector.events WHERE aggregate_id = 'o2' AND sequence_number = 2;

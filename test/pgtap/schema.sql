@@ -1,5 +1,5 @@
--- Every table, column, key, function, view and type there is so far, with its
--- exact signature; who may do what; and what a dump carries along.
+-- Every table, column, key, function, view and type, with its exact signature;
+-- who may do what; and what a dump contains.
 CREATE SCHEMA app;
 CREATE EXTENSION projector SCHEMA app;
 SET search_path = app, public;

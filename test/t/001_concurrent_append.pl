@@ -1,4 +1,4 @@
-# Fifty sessions append at once: numbers have no gaps, nobody deadlocks, an
+# Fifty sessions append at once: numbers have no gaps, there are no deadlocks, an
 # expected version has one winner, and the read model equals the log.
 
 use strict;

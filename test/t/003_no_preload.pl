@@ -1,5 +1,5 @@
-# A server that does not preload the library: CREATE EXTENSION is enough to
-# begin with, and nobody can prepare a setting before the library is there.
+# A server that does not preload the library: CREATE EXTENSION is enough, and no
+# session can set our settings before the library is loaded.
 
 use strict;
 use warnings;
@@ -59,7 +59,7 @@ sub as_reader
 ($out, $err) = as_reader('SELECT count(*) FROM balance');
 is($out, '0', 'without a tenant a reader sees nothing');
 # Before the library is loaded the name is an unknown placeholder that anybody
-# can set; loading it throws the value away.
+# can set; loading it discards the value.
 ($out, $err) = as_reader(q{
 	SET projector.tenant_id = 't';
 	SELECT projector_append('r', 'a', 'Added', '1');
@@ -80,8 +80,8 @@ $node->safe_psql('postgres', q{SELECT projector_set_mode('balance', 'strict')});
 is($node->safe_psql('postgres', q{SELECT * FROM balance WHERE aggregate_id = 'b'}), 'r|b|8|r',
 	'a handler sees the tenant of the event, whatever the user had set');
 
-# A policy on projector_tenant_id() needs none of this: in a session that has
-# not loaded the library, whatever it has set, there is no tenant.
+# A policy on projector_tenant_id() is always safe: in a session that has not
+# loaded the library there is no tenant, whatever it has set.
 $node->safe_psql('postgres', q{
 	CREATE TABLE kept (tenant_id text, n int);
 	INSERT INTO kept VALUES ('t', 1), ('r', 1);
@@ -94,8 +94,8 @@ is($out, "1\n0", 'a reader who forges the setting gets past a policy on the sett
 ($out, $err) = as_reader(q{SET debug_parallel_query = on; SET force_parallel_mode = on; SET projector.tenant_id = 't'; SELECT count(*) FROM kept});
 is($out, '0', 'nor with a parallel plan');
 
-# In a session that never loads the library the name stays a placeholder, so
-# where others' policies rely on it every session must have the library.
+# In a session that never loads the library the name stays a placeholder.  So if
+# policies rely on the setting, every session must load the library.
 $node->append_conf('postgresql.conf', "session_preload_libraries = 'projector'");
 $node->reload;
 ($out, $err) = as_reader(q{SET projector.tenant_id = 't'; SELECT count(*) FROM balance});

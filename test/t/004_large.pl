@@ -51,9 +51,8 @@ sub consistent
 	return;
 }
 
-# Run a command and return by how many megabytes the backend has grown at its
-# largest, beyond what a small one of the same kind needs.  Shared memory it
-# has touched counts, so that is taken out.
+# Run a command and return the backend's peak memory in megabytes, beyond what a
+# small command of the same kind needs, without the shared memory it has touched.
 sub peak_growth
 {
 	my ($small, $large) = @_;

@@ -1,4 +1,4 @@
-# A dump carries the log, the registry, the checkpoints and the work list along.
+# A dump contains the log, the registry, the checkpoints and the work list.
 # Restored into another database, projections are dormant.
 
 use strict;
@@ -82,7 +82,7 @@ foreach my $format ('plain', 'custom', 'directory')
 	is($node->safe_psql($copy, 'SELECT * FROM balance ORDER BY 1, 2'), $node->safe_psql('postgres', 'SELECT * FROM balance ORDER BY 1, 2'),
 		"$format: the read model has not been touched");
 
-	# Dormant: the log is still written and checked, and that is all.
+	# Dormant: the log is still written and checked, nothing else happens.
 	my $other_tables = join(' UNION ALL ', map { "SELECT '$_' AS t, to_jsonb(x)::text AS r FROM projector.$_ x" } grep { $_ ne 'events' } @tables);
 	my $others = "SELECT * FROM ($other_tables) a ORDER BY t COLLATE \"C\", r COLLATE \"C\"";
 	my $others_before = $node->safe_psql($copy, $others);
@@ -104,8 +104,8 @@ foreach my $format ('plain', 'custom', 'directory')
 	}
 }
 
-# Adopted, a copy goes on from where it was made, and finds in the log what has
-# been appended since.
+# After adopt, a copy continues from its checkpoints, and reads from the log what
+# has been appended since.
 foreach my $copy ('copy_plain', 'copy_directory')
 {
 	is($node->safe_psql($copy, 'SELECT projector_adopt()'), '2', "$copy: both projections are adopted");
@@ -127,7 +127,7 @@ foreach my $copy ('copy_plain', 'copy_directory')
 	is($node->safe_psql($copy, 'SELECT count(*) FROM projector.apply_outbox'), '0', "$copy: nothing is left to do");
 }
 
-# At home everything goes on.
+# In the original database everything continues.
 is($node->safe_psql('postgres', $everything), $before, 'the dump has changed nothing at home');
 $node->safe_psql('postgres', q{
 	DELETE FROM poison;
@@ -165,15 +165,15 @@ $node->stop;
 
 # ---- in the middle of runs ----
 
-# Two runs are at work, of a handler that is rebuilt in place and of a fold that is built aside, when
-# the workers leave.  There is a backlog, and there are failures.
+# Two runs are active when the workers stop: a handler that is rebuilt in place and a fold that is
+# built aside.  There is a backlog, and there are failures.
 $node = PostgreSQL::Test::Cluster->new('runs');
 $node->init;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'projector'\nprojector.workers = 2\nprojector.naptime = 1h\nmax_worker_processes = 30\nautovacuum = off");
 $node->start;
 use_node($node);
 
-# Workers come or go.
+# Start or stop workers.
 sub work
 {
 	my ($on) = @_;
@@ -272,14 +272,14 @@ foreach my $format ('plain', 'custom', 'directory', 'template')
 }
 unlike(slurp_file("$dump.plain"), qr/build_\d/, 'runs: nothing in a dump speaks of what was built aside');
 
-# At home they go on, and all is what the log says; in the copies nobody stirs.
+# In the original the runs continue, and the read models equal the log; in the copies nothing happens.
 work(1);
 wait_until("count(*) = 4 FROM projector.runs WHERE state = 'completed'", 'postgres');
 wait_until("count(*) = 0 FROM projector.outbox WHERE status = 'pending'", 'postgres');
 is(sql_in('postgres', 'SELECT tenant_id, id, count(*) FROM differences GROUP BY 1, 2 ORDER BY 1, 2'), "acme|item-2|4\nbeta|item-4|4", 'runs: at home they go on, but for those that fail');
 foreach my $copy ('copy_plain', 'copy_custom', 'copy_directory', 'copy_template')
 {
-	# the launcher has sent somebody to look
+	# the launcher has started a worker to check
 	wait_until("EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'projector worker' AND datname = current_database())", $copy);
 	is(sql_in($copy, $everything), $before, "runs, $copy: workers leave it alone");
 }
@@ -297,7 +297,7 @@ foreach my $copy ('copy_plain', 'copy_custom', 'copy_directory', 'copy_template'
 	sql_in($copy, q{SELECT projector_requeue(projection_name, tenant_id, aggregate_id, sequence_number) FROM projector.outbox WHERE status = 'failed'});
 	wait_until('count(*) = 0 FROM projector.apply_outbox', $copy);
 
-	# the fold's row that was wrong is, as before the run: that was not the log's doing
+	# the fold's row that was changed by hand is still wrong, as before the run
 	is(sql_in($copy, 'SELECT tenant_id, id, n FROM differences ORDER BY n'), "acme|item-8|3\nacme|item-8|100", "runs, $copy: all else is what the log says");
 	is(sql_in($copy, q{SELECT projector_start_run('folded', tenant_id => 'acme')}), $next_run, "runs, $copy: the next has the next number");
 	wait_until("state = 'completed' FROM projector.runs WHERE id = $next_run", $copy);

@@ -1,5 +1,5 @@
 # A streaming standby: reading works, appending fails as any write does, and
-# after promotion everything goes on.
+# after promotion everything continues.
 
 use strict;
 use warnings;

@@ -1,7 +1,7 @@
-# Everything at once: appenders of all sorts, drains and retries, while modes
-# change, projections are paused and resumed, and handlers fail now and then.
-# Afterwards every read model equals the one recomputed from the log: nothing
-# is missed, nothing is applied twice, nothing overtakes.
+# Everything at once: appenders of all kinds, drains and retries, while modes
+# change, projections are paused and resumed, and handlers fail at times.
+# Afterwards every read model equals the one recomputed from the log: no event is
+# missed, applied twice or applied out of order.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -176,7 +176,7 @@ while (my ($name, $text) = each %scripts)
 	append_to_file("$dir/$name.sql", $text);
 }
 
-# What is reset by name exists from the start.
+# Create the aggregates that are reset by name.
 $node->safe_psql('postgres', q{SELECT projector_append('t' || t, 'a3', 'Odd', '{"n": 1}') FROM generate_series(1, 2) t});
 
 # Serialization failures and deadlocks are retried, as a client would.
@@ -206,7 +206,7 @@ foreach my $handle (@handles)
 		"$handle->{name}: nothing given up");
 }
 
-# Calm: everything on, everything resumed.
+# At the end: everything on, everything resumed.
 $node->safe_psql('postgres', <<'EOS');
 UPDATE weather SET stormy = false;
 SELECT projector_set_mode('exact', 'async'), projector_resume('exact');

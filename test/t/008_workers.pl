@@ -1,5 +1,5 @@
-# Worker processes: events are applied without any call, and whatever happens
-# to a worker or in a handler, nothing is lost, applied twice or overtaken.
+# Worker processes: events are applied without any call.  Whatever happens to a
+# worker or in a handler, no event is lost, applied twice or out of order.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -7,9 +7,9 @@ use PostgreSQL::Test::Utils;
 use ProjectorTest;
 use Test::More;
 
-# Workers do not poll (naptime), so what is applied has woken them.  What the
-# configuration says of transactions must not matter to them; the sessions of
-# this test have the usual settings.
+# Workers do not poll (a long naptime), so every event must wake them.  Transaction
+# settings in postgresql.conf must not affect workers; the sessions of this test
+# use the defaults.
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
 $node->append_conf('postgresql.conf', <<'EOC');
@@ -25,9 +25,9 @@ $ENV{PGOPTIONS} = '-c default_transaction_isolation=read\ committed -c default_t
 $node->start;
 use_node($node);
 
-# One handler for all projections, which differ in their options and receive
-# events of the type that bears their name.  Its chain shows order and number
-# of the events applied.  Table "trouble" says what goes wrong, with whom.
+# One handler for all projections.  They differ in their options, and each
+# receives the event type with its name.  The chain depends on the order and number
+# of the events applied.  Table "trouble" says which event fails, and how.
 $node->safe_psql('postgres', $CHAIN . <<'EOS');
 CREATE EXTENSION projector;
 CREATE TABLE model (tenant_id text, projection text, id text, events bigint, total numeric, chain text,
@@ -73,7 +73,7 @@ BEGIN
         END;
     END CASE;
 END $$;
--- retries an hour and more apart, retries at once, and little time
+-- retries an hour apart, immediate retries, and a short timeout
 SELECT projector_create('patient', handler => 'apply_model', targets => '{model}', event_types => '{patient}',
     options => '{"retry_base": "1 h", "retry_max": "2000 h", "shared_targets": true}');
 SELECT projector_create('brisk', handler => 'apply_model', targets => '{model}', event_types => '{brisk}',
@@ -94,14 +94,14 @@ CREATE VIEW at_gate AS
     SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND (classid, objid, objsubid) = (0, 1, 1);
 EOS
 
-# Events for an aggregate: their number, then whose they are.
+# Append events: how many, then their type, tenant and aggregate.
 sub append
 {
 	my ($n, $type, $tenant, $id) = @_;
 	return sql("SELECT projector_append('$tenant', '$id', '$type', jsonb_build_object('n', n)) FROM generate_series(1, $n) n");
 }
 
-# Everything is applied, as the log says.
+# Everything is applied, and equals the log.
 sub is_exact
 {
 	my ($name) = @_;
@@ -131,7 +131,7 @@ sub open_gate
 	return;
 }
 
-# Who waits at the gate?
+# Which process waits at the gate?
 sub worker_at_gate
 {
 	$node->poll_query_until('postgres', 'SELECT count(*) = 1 FROM at_gate') or die 'nobody came to the gate';
@@ -145,7 +145,7 @@ is(sql(q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'projector l
 append(3, 'patient', 't', 'first');
 is_exact('first events');
 
-# What it is doing can be seen, and is counted as it is.
+# Its activity is visible, and the counters are right.
 sql(q{INSERT INTO trouble VALUES ('gated', 2, 'gate')});
 close_gate();
 sql(q{BEGIN; SELECT projector_append('t', 'gated', 'patient', '{"n": 1}') FROM generate_series(1, 3);
@@ -182,7 +182,7 @@ is(sql('SELECT max(attempt_count), count(*) FROM projector.apply_outbox'), '0|10
 open_gate();
 is_exact('cancelled and terminated');
 
-# A lock that a handler leaves goes with the batch.
+# A lock that a handler takes is released with the batch.
 $pid = sql('SELECT pid FROM workers');
 sql(q{INSERT INTO trouble VALUES ('locking', 1, 'lock')});
 append(1, 'patient', 't', 'locking');
@@ -192,8 +192,7 @@ is(sql('SELECT pid FROM workers'), $pid, 'by the same worker');
 
 # ---- failures ----
 
-# Eight attempts, each twice as long after the one before, by a clock that this
-# test moves.
+# Eight attempts, with delays that double.  The test moves the clock.
 my $listener = $node->background_psql('postgres');
 $listener->query_safe('LISTEN projector_alert');
 $log = -s $node->logfile;
@@ -218,7 +217,7 @@ $node->wait_for_log(qr/WARNING:  projection "patient": event 2 of aggregate "bad
 $node->wait_for_log(qr/WARNING:  projection "patient": event 2 of aggregate "bad" of tenant "t": dead/, $log);
 ok(1, 'the log has warnings');
 
-# Somebody who listens is told.  (psql shows notifications after a query.)
+# A session that listens is notified.  (psql shows notifications after a query.)
 my $heard = '';
 foreach my $try (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 {
@@ -242,7 +241,7 @@ is(sql(q{SELECT projector_requeue('patient', 't', 'bad', 2)}), '(patient,t,bad,2
 is_exact('requeued');
 is(sql('SELECT resolution, retry_count FROM projector.failures'), 'applied|7', 'and its failure is resolved');
 
-# Errors that may pass get four times as many attempts.
+# Errors that may be temporary get four times as many attempts.
 sql(q{INSERT INTO trouble VALUES ('plain', 1, 'raise'), ('full', 1, 'memory'), ('deep', 1, 'recurse')});
 append(2, 'brisk', 'u', 'plain');
 append(2, 'brisk', 'u', 'full');
@@ -308,7 +307,7 @@ is(sql('SELECT projector_worker_start()'), '1', 'and started by hand');
 append(2, 'patient', 't', 'first');
 is_exact('started by hand');
 
-# Whatever an operator does, workers know of it when they are woken.
+# Workers see every change by an operator when they are woken.
 foreach my $round (1 .. 10)
 {
 	sql(q{SELECT projector_pause('patient')});
@@ -324,8 +323,8 @@ is_exact('paused and switched');
 
 # ---- load ----
 
-# Two workers, twenty tenants.  Meanwhile, in any snapshot, every event is
-# either counted as applied or in the outbox, and the counts are the rows'.
+# Two workers, twenty tenants.  In every snapshot, each event is either counted as
+# applied or in the outbox, and the counts match the rows.
 set('projector.workers = 2');
 comes_true('(SELECT count(*) = 2 FROM workers)', 'two workers');
 my $dir = $node->basedir;

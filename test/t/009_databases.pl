@@ -1,6 +1,6 @@
-# Workers and databases: each that has the extension has workers of its own,
-# which are in nobody's way; a copy is dormant; a standby has no workers until
-# it is promoted; and a worker that is killed takes nothing with it.
+# Workers and databases: each database with the extension has its own workers,
+# which do not block DDL on it; a copy is dormant; a standby has no workers until
+# it is promoted; and killing a worker loses nothing.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -20,8 +20,8 @@ EOC
 $node->start;
 use_node($node);
 
-# The chain shows order and number of the events applied.  An event of type
-# "Gate" waits while somebody holds the lock.
+# The chain depends on the order and number of the events applied.  An event of
+# type "Gate" waits while another session holds the lock.
 my $objects = $CHAIN . <<'EOS';
 CREATE EXTENSION projector;
 CREATE TABLE model (tenant_id text, id text, events bigint, chain text, PRIMARY KEY (tenant_id, id));
@@ -83,8 +83,8 @@ foreach my $database (qw(one two))
 is_exact($node, $_, "database $_") foreach qw(one two);
 comes_true(workers_in('three') . ' + ' . workers_in('postgres') . ' = 0', 'a database without the extension has none');
 
-# The launcher has tried this one and found nothing; it would not do so again
-# for a minute.
+# The launcher has tried this database and found no extension; it would not try
+# again for a minute.
 $node->safe_psql('three', $objects);
 append($node, 'three', 20);
 is_exact($node, 'three', 'a new extension');
@@ -126,10 +126,10 @@ CREATE FUNCTION apply_late(e projector.event) RETURNS void LANGUAGE sql AS $$
     INSERT INTO late VALUES (e.tenant_id, e.log_seq) $$;
 SELECT projector_create('late', handler => 'apply_late', targets => '{late}');
 EOS
-# its worker runs what was created in the copy itself …
+# its worker runs projections that were created in the copy …
 ok($node->poll_query_until('copy', 'SELECT (SELECT count(*) FROM late) = (SELECT count(*) FROM projector.events)'),
 	'a projection that was created in the copy is run');
-# … and had the chance to run what came along
+# … and could have run the copied ones
 is($node->safe_psql('copy', 'SELECT sum(events) FROM model'), '20', 'one that came along is dormant');
 is($node->safe_psql('copy', 'SELECT projector_adopt()'), '1', 'until it is adopted');
 ok($node->poll_query_until('copy', 'SELECT sum(events) = 40 FROM model'), 'then the log is read');

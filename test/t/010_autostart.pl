@@ -1,5 +1,5 @@
-# A server that does not preload the library: whoever leaves work starts a
-# worker, unless there is one, and unless he is told not to.
+# A server that does not preload the library: a transaction that leaves work
+# starts a worker, unless there is one or projector.autostart is off.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -7,8 +7,8 @@ use PostgreSQL::Test::Utils;
 use ProjectorTest;
 use Test::More;
 
-# Workers do not poll (naptime), so what is applied has woken them.  The
-# server's log tells of each worker that is started.
+# Workers do not poll (a long naptime), so every event must wake them.  The
+# server's log reports each worker that is started.
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
 $node->append_conf('postgresql.conf', <<'EOC');
@@ -20,7 +20,7 @@ max_prepared_transactions = 5
 EOC
 $node->start;
 
-# The chain shows order and number of the events applied.
+# The chain depends on the order and number of the events applied.
 my $objects = $CHAIN . <<'EOS';
 CREATE EXTENSION projector;
 CREATE TABLE queued (tenant_id text, id text, events bigint, chain text, PRIMARY KEY (tenant_id, id));
@@ -122,9 +122,9 @@ foreach my $what (sort keys %work)
 	is_exact('postgres', $what);
 }
 
-# A two-phase appender starts it before the events are there.  The session that
-# commits them wakes it if it has loaded the library.  (Otherwise the worker
-# finds them when it looks for what it was not told of.)
+# PREPARE TRANSACTION starts the worker before the events are visible.  The session
+# that commits them wakes it, if it has loaded the library.  (Otherwise the worker
+# finds them after projector.naptime.)
 $node->safe_psql('postgres', 'SELECT pg_terminate_backend(pid, 20000) FROM workers');
 no_worker_is_left();
 $node->safe_psql('postgres', 'BEGIN; ' . append(3, 'c') . q{; PREPARE TRANSACTION 'p'});

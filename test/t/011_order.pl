@@ -1,8 +1,7 @@
 # The order of the log.  log_seq is drawn when an event is inserted, but events
 # become visible when transactions commit, in another order.  A log-ordered
-# projection receives each tenant's events in the order of log_seq all the same,
-# which is to say that it waits for transactions that may still fill a gap, and
-# for no others.
+# projection still receives each tenant's events in the order of log_seq.  So it
+# waits for transactions that may still fill a gap, and for no others.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -24,7 +23,7 @@ EOC
 $node->start;
 use_node($node);
 
-# Each projection notes what it receives, and a sequence says when.
+# Each projection records what it receives, and a sequence records the order.
 $node->safe_psql('postgres', <<'EOS');
 CREATE EXTENSION projector;
 CREATE SEQUENCE clock;
@@ -110,8 +109,8 @@ in_order('eight appenders');
 
 # ---- who is waited for ----
 
-# One worker goes through the projections in the order of their creation, so
-# when the last one has an event, the others have had their chance.
+# One worker applies the projections in the order of their creation.  So when the
+# last one has an event, the others could have had it too.
 sql('ALTER SYSTEM SET projector.workers = 1');
 $node->reload;
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'projector worker'})
@@ -137,14 +136,14 @@ sub waits_for_tail
 	return;
 }
 
-# What ANALYZE and VACUUM lock does not matter.
+# The locks of ANALYZE and VACUUM do not matter.
 my $other = $node->background_psql('postgres');
 $other->query_safe('BEGIN; LOCK TABLE projector.events IN SHARE UPDATE EXCLUSIVE MODE');
 sql(append('analyzed'));
 in_order('somebody analyzes the log');
 $other->query_safe('COMMIT');
 
-# Nor do readers, whatever they read, and however long.
+# Nor do those of readers.
 $other->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM projector.events; SELECT pg_current_xact_id()');
 sql(append('read'));
 in_order('somebody reads the log');
@@ -174,15 +173,15 @@ foreach my $end ('COMMIT PREPARED', 'ROLLBACK PREPARED')
 	in_order($end);
 }
 
-# A prepared transaction is waited for after a restart as well.
+# Workers wait for a prepared transaction after a restart too.
 sql('BEGIN; ' . append('prepared, restart') . q{; PREPARE TRANSACTION 'p'});
 $node->restart;
 waits_for_tail('prepared before a restart', 'behind restart');
 sql(q{COMMIT PREPARED 'p'});
 in_order('prepared before a restart');
 
-# A tenant whose only events have been prepared, before and after workers have
-# looked for new tenants.
+# A tenant whose only events are in a prepared transaction, before and after
+# workers have looked for new tenants.
 sql('BEGIN; ' . append('first') =~ s/'t'/'u'/r . q{; PREPARE TRANSACTION 'p'});
 sql(append('meanwhile'));
 ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM unordered WHERE aggregate_id = 'meanwhile'}),

@@ -1,5 +1,5 @@
-# Modes change ten times a second while events are appended: by transactions
-# that go by what they knew before, that last, that are prepared or rolled back.
+# Modes change ten times a second while events are appended, by transactions that
+# still use the old mode, that stay open, that are prepared or rolled back.
 # In the end every event has been applied once, and in order.
 #
 # Environment: SWITCH_SECONDS, how long (8).
@@ -26,7 +26,7 @@ deadlock_timeout = 100ms
 EOC
 $node->start;
 
-# "switched" changes for all tenants at once, "canary" for one of them alone,
+# "switched" changes for all tenants at once, "canary" for one of them only,
 # "ordered" between the modes that keep the order of the log.
 $node->safe_psql('postgres', $CHAIN . <<'EOS');
 CREATE EXTENSION projector;
@@ -108,7 +108,7 @@ while (my ($name, $text) = each %scripts)
 }
 
 my @handles;
-# a tenant without events yet is said so
+# a tenant without events is an error
 local $ENV{PGOPTIONS} = '-c client_min_messages=warning';
 foreach my $part ([ 'append', 8 ], [ 'prepared', 1 ], [ 'switch', 1 ])
 {
@@ -129,7 +129,7 @@ foreach my $handle (@handles)
 	cmp_ok($count, '>', $seconds, "$handle->{name}: there was something to do");
 }
 
-# Everything on again: workers catch up by themselves.
+# Everything on again: workers catch up without a call.
 $node->safe_psql('postgres', <<'EOS');
 SELECT projector_set_mode('switched', 'async');
 SELECT projector_set_mode('canary', NULL, 't1');

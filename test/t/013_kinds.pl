@@ -1,5 +1,5 @@
-# Folds and statements in workers: memory stays where it is, batches of large
-# events fit, and several workers and a crash make no difference to what comes out.
+# Folds and statements in workers: memory does not grow, batches of large events
+# fit, and several workers and a crash make no difference to the result.
 use strict;
 use warnings;
 use IPC::Run;
@@ -10,7 +10,7 @@ use Test::More;
 
 plan skip_all => 'memory is measured by /proc' if !-r '/proc/self/status';
 
-# Few shared buffers, because a process is charged with those it has seen.
+# Few shared buffers, because a process's memory includes those it has touched.
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
 $node->append_conf('postgresql.conf', <<'EOC');
@@ -24,7 +24,7 @@ EOC
 $node->start;
 use_node($node);
 
-# One model for each kind, and one in which all aggregates of a tenant meet in
+# One model for each kind, and one in which all aggregates of a tenant share a
 # few rows, in the order of the log.
 sql(<<'EOS');
 CREATE EXTENSION projector;
@@ -81,7 +81,7 @@ sub status_of
 	return $kb;
 }
 
-# What the memory contexts of a process come to, in bytes.
+# The total size of a process's memory contexts, in bytes.
 sub contexts_of
 {
 	my ($pid) = @_;
@@ -98,7 +98,7 @@ sub contexts_of
 	return -1;
 }
 
-# Events of 20 aggregates; every 50th is wrong and passed over.
+# Events of 20 aggregates; every 50th is wrong and skipped.
 sub append_many
 {
 	my ($n) = @_;
@@ -116,7 +116,7 @@ EOS
 sql('CALL make(10)');
 append_many(5000);
 comes_true('idle FROM idle', 'five hundred batches of each kind are applied');
-# and what a worker does once in a while has been done once: its plans are kept
+# and the chores have run once, so that their plans are cached
 comes_true('bool_and(last_log_seq >= (SELECT max(log_seq) FROM projector.events)) FROM projector.projection_cursors',
 	'cursors have followed');
 my $pid = sql('SELECT worker()');
@@ -161,7 +161,7 @@ sql("SELECT projector_drop(p) FROM unnest('{folded,columned,totals,lists}'::text
 sql('TRUNCATE folded, columned, totals');
 sql('CALL make(5000)');
 sql('SELECT projector_pause(name) FROM projector.projections');
-# what is in the log by now has its own batch
+# the events so far are in their own batch
 sql("SELECT projector_set_mode(name, 'async') FROM projector.projections");
 sql('SELECT projector_resume(name) FROM projector.projections');
 comes_true('NOT EXISTS (SELECT FROM projector.projection_cursors WHERE state <> \'live\') AND (SELECT count(*) > 0 FROM folded)', 'the log has been read');
@@ -252,7 +252,7 @@ IPC::Run::finish($_) for @runs;
 all_is_well('three workers');
 ok(slurp_file($node->logfile) !~ /terminated by signal|PANIC|TRAP/, 'nothing has crashed');
 
-# in the middle of a batch, which takes its time
+# in the middle of a slow batch
 sql(<<'EOS');
 CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.3); RETURN new; END';
 CREATE TRIGGER linger BEFORE UPDATE ON lanes FOR EACH ROW EXECUTE FUNCTION linger();

@@ -1,6 +1,6 @@
-# One log, one read model, whichever way it comes about: applied as the events are
-# appended, caught up in steps, rebuilt in one transaction or by a worker, or computed
-# by one query.  Random histories, the same in every run, with events that fail until a
+# One log gives one read model in every way: applied as the events are appended,
+# caught up in steps, rebuilt in one transaction or by a worker, or computed by one
+# query.  Random histories, the same in every run, with events that fail until a
 # function is replaced.
 use strict;
 use warnings;
@@ -22,7 +22,7 @@ use_node($node);
 
 sql(<<'EOS');
 CREATE EXTENSION projector;
--- The histories say when a worker may do something.
+-- The histories say when a worker may run.
 SELECT projector_worker_stop();
 CREATE TABLE kinds (kind text PRIMARY KEY, modes text[]);
 INSERT INTO kinds SELECT k, '{async,follow,inline}' FROM unnest('{handler,fold,columns,statement}'::text[]) k;
@@ -44,7 +44,7 @@ BEGIN
 END $body$;
 CALL set_broken(false);
 
--- A table of a kind, and the code that fills it.
+-- A table for each kind, and the code that fills it.
 CREATE PROCEDURE prepare(name text, kind text) LANGUAGE plpgsql AS $body$
 BEGIN
     EXECUTE format($q$CREATE TABLE %I (tenant_id text, id text, path text NOT NULL DEFAULT '',
@@ -88,7 +88,7 @@ BEGIN
     INSERT INTO made VALUES (name, kind, mode, types);
 END $body$;
 
--- What the log says.
+-- The read model computed from the log.
 CREATE FUNCTION oracle(kind text, types text[]) RETURNS TABLE (tenant_id text, id text, path text) LANGUAGE sql AS $$
     SELECT e.tenant_id::text, e.aggregate_id::text,
         string_agg(sequence_number || ':' || (payload->>'v') || ' ', '' ORDER BY sequence_number)
@@ -121,7 +121,7 @@ BEGIN
     END IF;
 END $body$;
 
--- Let workers do all runs there are.
+-- Let workers finish all runs.
 CREATE PROCEDURE let_run(INOUT events int) LANGUAGE plpgsql AS $body$
 DECLARE
     last bigint;
@@ -166,7 +166,7 @@ BEGIN
         fixed := random() < 0.3;
         CALL set_broken(NOT fixed);
         COMMIT;
-        -- some have no log to read at first, others have
+        -- some projections start with an empty log, others do not
         n := 20 + (random() * 40)::int;
         k := CASE WHEN random() < 0.5 THEN 1 ELSE (random() * n / 2)::int END;
         FOR i IN 1 .. n LOOP
@@ -221,7 +221,7 @@ BEGIN
         COMMIT;
         CALL set_broken(false);
         COMMIT;
-        -- what has failed is tried again; a handover may be behind it
+        -- failed events are tried again; drain repeatedly, because a handover may follow
         SELECT count(*) INTO s.failed FROM projector.outbox WHERE status IN ('failed', 'dead');
         FOR i IN 1 .. 50 LOOP
             PERFORM projector_requeue(projection_name, tenant_id, aggregate_id, sequence_number)
@@ -236,14 +236,14 @@ BEGIN
         END LOOP;
         COMMIT;
 
-        -- proved
+        -- verified
         FOR m IN SELECT * FROM made ORDER BY name LOOP
             INSERT INTO wrong SELECT history, m.name, m.kind, m.mode, 'verify', v.tenant_id || ': ' || coalesce(v.sample::text, 'digests')
                 FROM projector_verify(m.name) v WHERE NOT v.matches OR v.live_digest <> v.rebuilt_digest;
         END LOOP;
         COMMIT;
 
-        -- others, in steps
+        -- other projections, in steps
         FOR m IN SELECT * FROM made ORDER BY name LOOP
             CALL make(replace(m.name, 'live', 'late'), m.kind, m.mode, m.types);
         END LOOP;
@@ -272,7 +272,7 @@ BEGIN
             COMMIT;
         END LOOP;
 
-        -- and all of them anew
+        -- all of them rebuilt
         FOR m IN SELECT * FROM made ORDER BY name LOOP
             IF random() < 0.5 THEN
                 EXECUTE format($q$UPDATE %I SET path = 'spoilt', last_event_version = 1000, last_log_seq = 1e15$q$, m.name);
@@ -290,7 +290,7 @@ BEGIN
             CALL compare(history, m, 'drained after that');
         END LOOP;
 
-        -- and once more, by workers, in parallel
+        -- rebuilt again, by workers, in parallel
         FOR m IN SELECT * FROM made ORDER BY name LOOP
             IF random() < 0.5 THEN
                 EXECUTE format($q$UPDATE %I SET path = 'spoilt', last_event_version = 1000, last_log_seq = 1e15$q$, m.name);

@@ -1,5 +1,5 @@
-# Rebuilds of some size: killed, cancelled, beside the worker, and of a log that was
-# tampered with.  Memory stays where it is, however many events there are.
+# Large rebuilds: killed, cancelled, while a worker runs, and of a log that was
+# tampered with.  Memory does not grow with the number of events.
 use strict;
 use warnings;
 use IPC::Run;
@@ -15,7 +15,7 @@ my $aggregates = 3_000;
 my $each = 100;
 my $many = $aggregates * $each;
 
-# Few shared buffers, because a process is charged with those it has seen.
+# Few shared buffers, because a process's memory includes those it has touched.
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
 $node->append_conf('postgresql.conf', <<'EOC');
@@ -29,8 +29,8 @@ EOC
 $node->start;
 use_node($node);
 
-# The handler's rows tell what was applied twice or out of order; it lingers at an
-# event if it is told to.
+# The handler's rows show events that were applied twice or out of order; it waits
+# at an event if the test asks for it.
 sql(<<'EOS');
 CREATE EXTENSION projector;
 CREATE TABLE folded (tenant_id text, id text, n bigint NOT NULL DEFAULT 0, chain text NOT NULL DEFAULT '',
@@ -92,7 +92,7 @@ like($err, qr/canceling statement due to user request/, 'and says so');
 is(sql($same), '0|40|40|0', 'nothing has changed');
 is(sql('SELECT count(*) FROM projector.failures'), '0', 'and nobody is blamed');
 
-# the worker goes on with others meanwhile, and with this tenant afterwards
+# the worker continues with other tenants, and with this one afterwards
 ($run, $pid) = start_stuck(\$out, \$err);
 sql("SELECT projector_append(t, 'item-1', 'N', '{}') FROM unnest('{acme,beta}'::text[]) t");
 comes_true("n = 5151 FROM handled WHERE tenant_id = 'beta' AND id = 'item-1'", 'another tenant goes on');
@@ -108,7 +108,7 @@ is( sql("SELECT count(*) FROM handled h JOIN before b USING (tenant_id, id) WHER
 	'20', 'nothing else has changed');
 is(sql("SELECT count(*), sum(last_sequence_number) FROM projector.offsets"), '40|4002', 'the offsets neither');
 
-# and now to the end; what comes meanwhile is applied by the worker
+# now complete it; the worker applies events appended in between
 sql('DELETE FROM linger');
 ($run, $out, $err) = (undef, '', '');
 my $in = "BEGIN;\nSELECT projector_rebuild('handled', 'acme');\n";
@@ -133,7 +133,7 @@ SELECT projector_create('folded', targets => '{folded}', event_types => '{M}', m
     fold_columns => '{"n": "s.n + (e.payload->>''n'')::bigint", "chain": "md5(s.chain || e.sequence_number)"}');
 EOS
 
-# The peak memory of a new process that runs a command, above what it has at first, in kB.
+# The peak memory of a new process that runs a command, above its initial memory, in kB.
 sub growth
 {
 	my ($command) = @_;
@@ -163,7 +163,7 @@ is($applied, $many, 'the same in subtransactions, of small batches');
 cmp_ok($growth, '<', 100_000, 'in less than 100 MB');
 is(sql('SELECT count(*), sum(n), count(DISTINCT chain) FROM folded'), "$aggregates|$many|1", 'correctly');
 
-# a fast one is cancelled as well, anywhere
+# cancelling a fast one works too, at any point
 for my $ms (10, 50, 150)
 {
 	$start = time;

@@ -1,6 +1,6 @@
-# Background runs, done by real workers: rebuilds and catch-ups of every kind and
-# mode, while events are appended, processes are killed, and people cancel, look on
-# and get in the way.  Whatever happens, in the end the read model is what the log says.
+# Background runs with real workers: rebuilds and catch-ups of every kind and mode,
+# while events are appended, processes are killed, and sessions cancel, read and take
+# locks.  Whatever happens, in the end the read model equals the log.
 use strict;
 use warnings;
 use IPC::Run;
@@ -10,7 +10,7 @@ use ProjectorTest;
 use Test::More;
 use Time::HiRes qw(usleep);
 
-# Workers do not poll (naptime), so what is done has woken them.
+# Workers do not poll (a long naptime), so all work must wake them.
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
 $node->append_conf('postgresql.conf', <<'EOC');
@@ -36,7 +36,7 @@ sub set
 	return;
 }
 
-# A command that is not waited for.
+# Start a command in the background.
 sub begin
 {
 	my ($text) = @_;
@@ -46,7 +46,7 @@ sub begin
 	return { run => $run, out => \$out, err => \$err };
 }
 
-# What it has answered, in the end.
+# Wait for it and return its output.
 sub answer
 {
 	my ($command) = @_;
@@ -55,10 +55,10 @@ sub answer
 	return $answer;
 }
 
-# Every row has the events it was made of, in the order in which they were applied, so
-# that one that is lost, doubled or overtaken shows.  An event says itself that it can be
-# stopped at (a gate, that is an advisory lock), or that it fails while table "broken"
-# has a row.  Calls are counted, also those that are rolled back.
+# Every row lists its events in the order in which they were applied, so that one that is
+# lost, applied twice or out of order shows.  An event's payload may name a gate (an
+# advisory lock to wait for), or make it fail while table "broken" has a row.  Calls are
+# counted, even if they are rolled back.
 my $setup = <<'EOS';
 CREATE EXTENSION projector;
 CREATE TABLE broken (how text);
@@ -79,7 +79,7 @@ BEGIN
     RETURN what || ' ';
 END $$;
 
--- A projection of a kind, with its table.
+-- A projection of each kind, with its table.
 CREATE PROCEDURE make(name text, kind text, mode text DEFAULT 'async', options jsonb DEFAULT '{}', types text[] DEFAULT NULL)
 LANGUAGE plpgsql AS $body$
 DECLARE
@@ -125,7 +125,7 @@ BEGIN
     INSERT INTO made VALUES (name, kind, mode);
 END $body$;
 
--- What the log says, and who says otherwise.
+-- The read model computed from the log, and the projections that differ.
 CREATE FUNCTION oracle(kind text) RETURNS TABLE (tenant_id text, id text, n bigint, path text) LANGUAGE sql AS $$
     WITH e AS (SELECT tenant_id::text, CASE kind WHEN 'lanes' THEN payload->>'lane' WHEN 'journal' THEN 'all' ELSE aggregate_id END AS id,
             CASE WHEN kind IN ('lanes', 'journal') THEN aggregate_id || ':' ELSE '' END || sequence_number AS word, log_seq
@@ -153,7 +153,7 @@ BEGIN
     EXECUTE format($q$INSERT INTO %I VALUES ($1, 'ghost', 1, 'spoilt')$q$, name) USING tenant;
 END $body$;
 
--- What a run leaves behind: nothing.
+-- Objects that a run has left: there should be none.
 CREATE VIEW remains AS
     SELECT 'offset ' || aggregate_id AS what FROM projector.projection_offsets WHERE projection_id < 0
     UNION ALL SELECT 'item ' || log_seq FROM projector.apply_outbox WHERE projection_id < 0
@@ -180,7 +180,7 @@ sub use_database
 	return;
 }
 
-# Events: aggregates a00, a01, … of so many each, event after event of all of them.
+# Events: aggregates a00, a01, … with the given number of events each, in turn.
 sub fill
 {
 	my ($tenant, $aggregates, $each) = @_;
@@ -190,7 +190,7 @@ sub fill
 	return;
 }
 
-# Change what an event is, as nobody can: "gate" and "poison" are put there afterwards.
+# Change an event in the log, with triggers disabled: adds "gate" and "poison".
 sub mark
 {
 	my ($tenant, $id, $sequence, $payload) = @_;
@@ -214,7 +214,7 @@ sub spoil
 	return;
 }
 
-# A prepared transaction keeps a gate closed, whatever happens to the server.
+# A prepared transaction keeps a gate closed, even if the server crashes.
 sub close_gate
 {
 	my ($gate) = @_;
@@ -257,7 +257,7 @@ sub ends
 	return run_is($run, 'state', $state, $name);
 }
 
-# All runs have ended and all is applied, as the log says.
+# All runs have ended, and the read models equal the log.
 sub is_exact
 {
 	my ($name, $tenant) = @_;
@@ -287,7 +287,7 @@ my $all = sql('SELECT count(*) FROM made');
 comes_true(qq{NOT EXISTS (SELECT FROM made WHERE NOT ($idle) AND differences(name) > 0)}, 'new projections are applied');
 is(sql("SELECT count(DISTINCT n) FROM made, LATERAL (SELECT differences(name, 't1') AS n) d WHERE ($idle) AND n = 0"), '0', 'those that are off or paused are not');
 
-# Nobody appends.
+# Without concurrent appends.
 my $note = sql("SELECT string_agg(name || ':' || c.relfilenode || ' ' || c.oid, ',' ORDER BY name) FROM made JOIN pg_class c ON c.relname = name AND relkind = 'r'");
 spoil('t1');
 spoil('t2');
@@ -306,8 +306,8 @@ is(sql('TABLE remains'), '', 'no traces of a run');
 sql("SELECT count(*) FROM projector_start_run(NULL, tenant_id => 't2')");
 is_exact('all tenants', undef);
 
-# Transactions that are open when runs start, while they work, and when they end.  One
-# that has applied events inline is waited for.
+# Transactions that are open when runs start, while they run, and when they end.  A run
+# waits for one that has applied events inline.
 set("projector.naptime = '100 ms'");
 mark('t1', 'a06', 5, '{"gate": 1}');
 spoil('t1');
@@ -339,7 +339,7 @@ is(sql("SELECT string_agg(DISTINCT state, ' ') FROM projector.runs"), 'completed
 sql("SELECT projector_resume(name), projector_set_mode(name, CASE mode WHEN 'off' THEN 'async' ELSE mode END) FROM projector.projections WHERE $idle");
 is_exact('transactions open across runs');
 
-# Everything at once: appenders of all sorts, while runs start and are cancelled, over and over.
+# Everything at once: appenders of all kinds, while runs start and are cancelled repeatedly.
 my $dir = $node->basedir;
 my %scripts = (
 	append => <<'EOB',
@@ -421,7 +421,7 @@ set("projector.naptime = '1 h'");
 
 # ---- interrupted ----
 
-# A postmaster that was killed takes its time to go, and so do its children.
+# A killed postmaster needs some time to exit, and so do its children.
 sub start_again
 {
 	foreach my $try (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
@@ -433,9 +433,9 @@ sub start_again
 	die 'the server does not start';
 }
 
-# In place and aside, in the order of the aggregates and in that of the log: each run is
-# stopped in the middle of a batch, by an event that cannot pass its gate.  In the order
-# of the aggregates that is event 313 of 500, otherwise event 253; a batch has 50.
+# In place and aside, in aggregate order and in log order: each run is stopped in the
+# middle of a batch, by an event that waits at its gate.  In aggregate order that is
+# event 313 of 500, otherwise event 253; a batch has 50.
 use_database('interrupted');
 set('projector.workers = 4');
 fill('c', 20, 25);
@@ -491,9 +491,9 @@ stand_still('which is committed');
 $node->restart;
 stand_still('the server is restarted between two batches');
 
-# ---- in the way ----
+# ---- refused while a run is active ----
 
-# Nobody works on them now, and yet they are active.
+# No worker runs now, but the runs are still active.
 foreach my $call (
 	"projector_start_run('%s', tenant_id => 'c')", "projector_start_run('%s', 'c', 'catch_up')", "projector_start_run('%s')",
 	"projector_rebuild('%s', 'c')", "projector_rebuild('%s')", "projector_reset('%s', 'c', force => true)", "projector_reset('%s', force => true)",
@@ -523,7 +523,7 @@ sql("SELECT projector_pause('journal'), projector_pause('lanes', 'c'), projector
 sql("SELECT projector_resume('journal'), projector_resume('handler', 'c')");
 is(sql('SELECT count(run_id) FROM projector.projection_cursors'), '4', 'to resume ends no run');
 
-# A person looks on.
+# The views show them.
 is(sql(q{SELECT p.projection_name, p.tenant_id, p.mode, p.state, r.processed_events, r.total_events > 0, percent > 0 AND percent <= 100,
 			per_second > 0, time_left >= '0', last_log_seq > 0, started_at < now()
 			FROM projector.progress p JOIN projector.runs r ON r.id = p.run_id WHERE p.tenant_id = 'c' ORDER BY 1}),
@@ -532,7 +532,7 @@ is(sql(q{SELECT p.projection_name, p.tenant_id, p.mode, p.state, r.processed_eve
 is(sql(q{SELECT run_id, projection_name, tenant_id, mode, state, percent FROM projector.progress WHERE tenant_id = 'd'}),
 	"$other|columns|d|rebuild|queued|", 'also of those that wait');
 
-# And on they go.
+# They continue.
 set('projector.enabled = on');
 comes_true('NOT EXISTS (TABLE active)', 'enabled, runs go on by themselves');
 comes_true("count(*) = 2 FROM projector.outbox", 'and live apply after them');
@@ -559,7 +559,7 @@ sub applied
 		(SELECT sum(last_sequence_number) FROM projector.offsets WHERE (projection_name, tenant_id) = ('$name', '$tenant'))");
 }
 
-# Cancel a run that stands at gate 1.  It is let through when somebody waits for it.
+# Cancel a run that waits at gate 1.  The gate opens when the cancel waits for the run.
 sub cancel_at_gate
 {
 	my ($run) = @_;
@@ -580,7 +580,7 @@ foreach my $part ([ 'handler', 350, 1 ], [ 'statement', 350, 1 ], [ 'journal', 3
 	sql("CALL make('$name', '$name')");
 	is_exact("$name, backfill");
 
-	# Live apply is paused: all stays as the run has left it.
+	# Live apply is paused: nothing changes after the run.
 	sql("SELECT projector_pause('$name')");
 	spoil('c', "name = '$name'");
 	sql("CREATE TABLE before AS SELECT * FROM $name; CREATE TABLE offsets_before AS SELECT * FROM projector.offsets");
@@ -614,7 +614,7 @@ foreach my $part ([ 'handler', 350, 1 ], [ 'statement', 350, 1 ], [ 'journal', 3
 	is(sql("SELECT projector_cancel_run($run)"), 'f', 'it cannot be cancelled twice');
 	is_exact("$name, cancelled");
 
-	# Live apply goes on by itself.
+	# Live apply continues without a call.
 	spoil('c', "name = '$name'");
 	close_gate(1);
 	$run = start_run($name, 'c');
@@ -628,7 +628,7 @@ foreach my $part ([ 'handler', 350, 1 ], [ 'statement', 350, 1 ], [ 'journal', 3
 	sql("SELECT projector_drop('$name'); DELETE FROM made WHERE name = '$name'");
 }
 
-# Before it has begun; when it has ended; when it has never been.
+# Before it has begun; after it has ended; one that does not exist.
 sql("CALL make('fold', 'fold'); CALL make('slow', 'handler')");
 is_exact('two more');
 close_gate(1);
@@ -656,7 +656,7 @@ my %in_place = map { $_ => 1 } qw(handler statement journal);
 my %by_log = map { $_ => 1 } qw(journal lanes);
 my $of = "projection_name = '%s'";
 
-# What cannot be applied ends the run; what was committed stays.
+# An event that fails ends the run; what was committed stays.
 sql("INSERT INTO broken VALUES ('raise')");
 foreach my $name (qw(handler statement fold columns lanes journal))
 {
@@ -689,14 +689,14 @@ comes_true(qq{(SELECT count(*) = 3 FROM projector.outbox WHERE status = 'dead' A
 is(sql("SELECT name || differences(name) FROM made ORDER BY 1"), "columns0\nfold0\nhandler1\njournal1\nlanes0\nstatement1", 'it holds its aggregate, or the log');
 is(sql("SELECT state FROM projector.projection_cursors c JOIN projector.projections USING (projection_id) WHERE name = 'journal'"), 'stopped', 'which has stopped');
 
-# A run of what has stopped, or has a dead event, mends it.
+# A run repairs a pair that has stopped or has a dead event.
 sql('DELETE FROM broken');
 ends(start_run($_, 'c'), 'completed', "$_: mended, it can be run") for qw(handler journal);
 is(sql("SELECT projector_requeue('statement', 'c', 'a12', 13)"), '(statement,c,a12,13)', 'or requeued');
 is_exact('mended');
 is(sql('SELECT string_agg(DISTINCT resolution, $$ $$ ORDER BY resolution) FROM projector.failures'), 'applied rebuilt', 'no failure is open');
 
-# Held: the rest goes on.
+# Held: the rest continues.
 sql(q{INSERT INTO broken VALUES ('raise'); SELECT projector_alter(name, '{"options": {"on_rebuild_error": "hold"}}') FROM made WHERE name NOT IN ('lanes', 'journal')});
 foreach my $name (qw(handler statement fold columns))
 {
@@ -711,7 +711,7 @@ foreach my $name (qw(handler statement fold columns))
 sql('DELETE FROM broken; SELECT count(*) FROM projector_requeue()');
 is_exact('held and requeued');
 
-# Skipped: for good.
+# Skipped permanently.
 sql(q{INSERT INTO broken VALUES ('raise'); SELECT projector_alter(name, '{"options": {"on_rebuild_error": "skip"}}') FROM made});
 sql("INSERT INTO passed VALUES ('c', 'a12', 13)");
 foreach my $name (qw(handler statement fold columns lanes journal))
@@ -782,8 +782,8 @@ sql("CALL make('base', 'handler'); CALL make('middle', 'columns', options => '{\
 	CALL make('top', 'journal', options => '{\"depends_on\": [\"middle\"]}'); CALL make('alone', 'fold')");
 is_exact('backfill');
 
-# Two tenants at a time, on two workers, which are not in each other's way: whichever is
-# stopped, the other one goes on to the end.
+# Two tenants at a time, on two workers, which do not block each other: if one is
+# stopped, the other one completes.
 foreach my $stopped (1, 2)
 {
 	my $free = 3 - $stopped;
@@ -806,7 +806,7 @@ foreach my $stopped (1, 2)
 	is_exact('side by side');
 }
 
-# What depends on another waits for it, tenant by tenant.
+# A projection that depends on another waits for it, tenant by tenant.
 spoil("p$_") for 1 .. 4;
 close_gate(1);
 set('projector.workers = 3');
@@ -825,8 +825,8 @@ set('projector.workers = 1');
 
 # ---- readers ----
 
-# A fold's table is what it was, with all that hangs on it, and at no time does anybody
-# see a part of it.  Rows that were right are not touched.
+# A fold's table stays the same table, with all dependent objects, and no reader ever
+# sees a partial result.  Rows that were right are not touched.
 use_database('readers');
 fill('c', 20, 25);
 mark('c', 'a12', 13, '{"gate": 1}');
@@ -900,7 +900,7 @@ sql("SELECT projector_start_run(name, 'c', 'catch_up', 100) FROM made");
 is_exact('to where they are already');
 is(sql('SELECT count(*), sum(processed_events) FROM projector.runs WHERE until_log_seq = 100'), '12|0', 'which is nothing to do');
 
-# To the end, which is before what an open transaction may still append.
+# To the end: up to the first position that an open transaction may still fill.
 my $open = $node->background_psql($db);
 $open->query_safe('BEGIN;' . append('c', 'a03'));
 sql(append('c', 'a04'));
@@ -917,7 +917,7 @@ is(sql("SELECT mode, paused, count(*) FROM projector.projections GROUP BY 1, 2 O
 is(sql('SELECT count(*) FROM made m, LATERAL (SELECT count(*) FROM projector.events) e (n) WHERE
 		(SELECT sum(last_sequence_number) FROM projector.offsets o WHERE o.projection_name = m.name) = e.n'), '12', 'so do the offsets say');
 
-# Interrupted: killed, and cancelled.  Events that wait are queued in some.
+# Interrupted: killed, and cancelled.  In some modes the waiting events are queued.
 sql("SELECT projector_drop(name) FROM made; DELETE FROM made");
 sql("CALL make('${_}_follow', '$_', 'follow'); CALL make('${_}_async', '$_')") for qw(handler columns journal);
 is_exact('new projections');
@@ -965,7 +965,7 @@ is_exact('caught up in runs that were interrupted');
 sql('SELECT projector_resume(name) FROM made;' . append('e', 'a00') . append('c', 'a00'));
 is_exact('and live');
 
-# An event that fails is held, as it is live; the run completes.
+# An event that fails is held, as in live apply; the run completes.
 sql("CALL make('held', 'handler', 'off', '{\"max_attempts\": 1}')");
 mark('e', 'a12', 13, '{"poison": true}');
 sql("INSERT INTO broken VALUES ('raise')");

@@ -1,5 +1,5 @@
-# A fold is rebuilt in the background beside the live read model, and takes its place at the end:
-# whatever the target looks like, whatever refers to it, and whatever is done to it meanwhile.
+# A fold is rebuilt in the background beside the live read model, and merged into it at the end:
+# with all kinds of targets, of references to it, and of changes made to it during the run.
 use strict;
 use warnings;
 use IPC::Run;
@@ -23,7 +23,7 @@ EOC
 $node->start;
 use_node($node);
 
-# ---- the gate: an event with a gate waits while it is shut ----
+# ---- the gate: an event with a gate waits while it is closed ----
 
 my ($gate_in, $gate_out) = ('', '');
 my $gate;
@@ -55,7 +55,7 @@ sub start_run
 	return sql("SELECT projector_start_run('$name', tenant_id => '" . ($tenant // 'acme') . "')");
 }
 
-# Wait for a run to end, and return how it did.
+# Wait for a run to end, and return its state.
 sub ending
 {
 	my ($id) = @_;
@@ -63,7 +63,7 @@ sub ending
 	return sql("SELECT concat_ws(' ', state, error_code, error_message) FROM projector.runs WHERE id = $id");
 }
 
-# What must not be left when no run is active.
+# Objects that must not exist when no run is active.
 my $left = <<'EOS';
 SELECT (SELECT count(*) FROM pg_class WHERE relnamespace = 'projector'::regnamespace AND relname LIKE 'build%'),
 	(SELECT count(*) FROM projector.projection_offsets WHERE projection_id < 0) +
@@ -85,7 +85,7 @@ sub was_aside
 	return sql("SELECT built_aside FROM projector.projection_runs WHERE id = $id");
 }
 
-# Rebuild a projection, expecting that to work.  Returns the run's number.
+# Rebuild a projection, expecting success.  Returns the run's number.
 sub rebuild
 {
 	my ($name, $label, $tenant) = @_;
@@ -96,7 +96,7 @@ sub rebuild
 	return $id;
 }
 
-# Remember a table as it is, every bit of it, and compare it with that.
+# Remember the exact state of a table, and compare it later.
 sub remember
 {
 	my ($table) = @_;
@@ -218,7 +218,7 @@ sql(q{UPDATE made SET wide = 'no', later = 8; DELETE FROM made WHERE id = 'id-4'
 rebuild('made', 'a function');
 is(differences('made'), '0', 'a function: all is as it was');
 
-# a row that its constraints do not allow is found, and the read model stays
+# a row that violates a constraint ends the run, and the read model does not change
 sql(q{ALTER TABLE made ADD CHECK (n < 6)});
 sql(q{SELECT projector_append('acme', 'id-6', 'Made', '{}') FROM generate_series(1, 2)});
 wait_until("EXISTS (SELECT FROM projector.outbox WHERE status = 'failed')");
@@ -230,8 +230,8 @@ sql(q{SELECT projector_drop('made')});
 
 # ---- keys ----
 
-# Tenant and key of several types, the primary key either way round.  In "numerics" several aggregates
-# meet in one row, and their keys are equal but not the same; it is the first that counts.
+# Tenant and key of several types, the primary key in both orders.  In "numerics" several aggregates
+# share one row, and their keys are equal but written differently; the first one is kept.
 my $uuid = '11111111-2222-3333-4444-55555555555';
 sql(<<"EOS");
 CREATE TABLE uuids (tenant_id uuid, id uuid, n bigint NOT NULL DEFAULT 0, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
@@ -277,7 +277,7 @@ foreach my $table (sort keys %more)
 	is(differences($table), '0', "key in $table: all is as it was");
 }
 
-# many of them, more than are written at a time
+# more rows than are written at a time
 sql(<<'EOS');
 CREATE TABLE many (tenant_id text, id text, n bigint NOT NULL DEFAULT 0, place bigint, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id), UNIQUE (place));
 SELECT projector_create('many', targets => '{many}', event_types => '{Many}', fold_columns => '{"n": "s.n + 1", "place": "e.log_seq"}');
@@ -293,7 +293,7 @@ foreach my $wrong ('UPDATE many SET n = 2', 'DELETE FROM many', "INSERT INTO man
 	rebuild('many', $wrong, 'many');
 	is(differences('many'), '0', "$wrong: all is as it was");
 }
-# The last step has to be short: no more is read than there is.
+# The last step has to be short: it must not read rows repeatedly.
 sql(q{INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload) SELECT 'large', 'id-' || a, 1, 'Many', '{}' FROM generate_series(1, 8000) a});
 settle();
 my $in_foreground = time;
@@ -357,7 +357,7 @@ is(differences('target'), '0', 'references: all is as it was');
 rebuild('target', 'references');
 is(sql('SELECT count(*) FROM fired'), '0', 'references: nothing differs, nothing fires');
 
-# Two rows that have each other's place, and nobody who would see one of them go and come back.
+# Two rows that swap a unique value, without triggers or references that would see a delete and insert.
 sub swap
 {
 	sql(q{UPDATE target SET place = NULL WHERE id = 'id-1'; UPDATE target SET place = 1 WHERE id = 'id-2'; UPDATE target SET place = 2 WHERE id = 'id-1';
@@ -387,7 +387,7 @@ is(differences('target'), '0', 'swapped, and counted: all is as it was');
 is(sql('SELECT n FROM counted'), sql('SELECT count(*) FROM target'), 'swapped, and counted: the counter is right');
 sql('DROP TRIGGER count_rows ON target');
 
-# A second unique key and rows that refer to it: in place, where the foreign key keeps them what they are.
+# A second unique key and rows that refer to it: in place, where the foreign key protects them.
 sql(q{CREATE TABLE refs (tenant_id text, place int, FOREIGN KEY (tenant_id, place) REFERENCES target (tenant_id, place)); INSERT INTO refs SELECT tenant_id, place FROM target;
 	UPDATE target SET n = 100});
 $id = start_run('target');
@@ -399,8 +399,8 @@ sql(q{DROP TABLE refs});
 rebuild('target', 'nothing refers to it any more');
 is(differences('target'), '0', 'nothing refers to it any more: all is as it was');
 
-# What no row aside can know: another's unique value, or a row of another table.  With "hold" the
-# event is kept, and the others go on, as in projector_rebuild.
+# Conflicts that a build aside cannot see: another row's unique value, or a row of another table.  With
+# "hold" the event is held, and the others continue, as in projector_rebuild.
 sql(q{SELECT projector_append('acme', 'later-' || a, 'Target', jsonb_build_object('place', a)) FROM generate_series(9, 10) a});
 wait_until("EXISTS (SELECT FROM projector.outbox WHERE projection_name = 'target' AND aggregate_id = 'later-9' AND status = 'failed')");
 sql(q{SELECT projector_alter('target', '{"options": {"on_rebuild_error": "hold", "retry_base": "1 h", "retry_max": "1 h"}}')});
@@ -458,7 +458,7 @@ foreach my $table (qw(triggered cleared))
 }
 is(sql('SELECT * FROM clearings'), 'acme', 'cleared, in place: by its own function');
 
-# ---- owners, policies, and places to be ----
+# ---- owners, policies, schemas and tablespaces ----
 
 my $tablespace = PostgreSQL::Test::Utils::tempdir;
 sql("CREATE TABLESPACE elsewhere LOCATION '$tablespace'");
@@ -500,7 +500,7 @@ is(sql("SELECT spcname, pg_get_userbyid(relowner), relacl IS NULL, has_table_pri
 is(sql("SELECT count(*) FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = 'projector.build_$id'::regclass AND deptype = 'e'"), '1',
 	'a secret: what is built is part of the extension');
 
-# ANALYZE runs code of types as the table's owner, also if autovacuum does it.
+# ANALYZE runs code of types as the table's owner, even if autovacuum does it.
 sql("ANALYZE projector.build_$id");
 is(sql('SELECT DISTINCT who FROM ran'), 'modeller', 'a secret: code of its types runs as that role');
 cmp_ok(sql("SELECT count(*) FROM projector.build_$id"), '>', 0, 'a secret: it is being built');
@@ -585,7 +585,7 @@ is(sql("SELECT path FROM failing WHERE id = 'failing-3'"), '1 3 ', 'skipped, and
 sql(q{SELECT projector_drop('failing')});
 nothing_left('events that fail');
 
-# In log order a dead event stops the tenant; rebuilt without it, it goes on.
+# In log order a dead event stops the tenant; rebuilt without it, the tenant continues.
 sql(<<'EOS');
 CREATE TABLE stopped (tenant_id text, id text, n bigint NOT NULL DEFAULT 0, path text NOT NULL DEFAULT '', last_event_id uuid, last_event_version bigint, last_log_seq bigint,
 	PRIMARY KEY (tenant_id, id));
@@ -610,7 +610,7 @@ settle();
 like(sql($stopped), qr/^21\|.* 16 $/, 'stopped, and mended: it goes on');
 sql(q{SELECT projector_drop('stopped')});
 
-# ---- things that happen meanwhile ----
+# ---- things that happen during a run ----
 
 # A table and a projection of that name; the gate is in the middle, after two batches.
 sub make
@@ -638,7 +638,7 @@ sub lets_go
 		"SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'projector worker' AND wait_event = 'transactionid')");
 }
 
-# Is it what the log says?
+# Does it equal the log?
 sub is_right
 {
 	my ($name, $label) = @_;
@@ -690,7 +690,7 @@ foreach my $mode (qw(async follow inline))
 	sql("SELECT projector_drop('$name')");
 }
 
-# It is an order: also in off, and while paused.
+# A run also works in mode off, and while paused.
 make('off');
 sql(q{SELECT projector_set_mode('off', 'off'); SELECT projector_append('acme', 'off-' || a, 'off', '{}') FROM unnest('{1,x}'::text[]) a});
 $id = rebuild('off', 'off');
@@ -708,8 +708,8 @@ sql(q{SELECT projector_append('acme', 'paused-y', 'paused', '{}'); SELECT projec
 settle();
 is_right('paused', 'paused, and resumed');
 
-# Somebody has a lock on a row of the target.  He is waited for no longer than option "timeout" says, as
-# in live apply: meanwhile the worker does nothing else.
+# Another session has locked a row of the target.  The worker waits for it no longer than option "timeout"
+# says, as in live apply, because it does nothing else while it waits.
 make('locked');
 sql(q{SELECT projector_alter('locked', '{"options": {"timeout": "100 ms"}}')});
 gate(q{BEGIN; SELECT id FROM locked WHERE id = 'locked-2' FOR UPDATE});
@@ -756,7 +756,7 @@ foreach my $name (sort keys %changes)
 }
 is(sql('SELECT DISTINCT more FROM added'), '5', 'added: the new column has its default');
 
-# The column that holds the key is another one from now on.
+# The key column is replaced by another one.
 make('key_moved');
 sql('UPDATE key_moved SET wide = id');
 $id = meanwhile('key_moved', 'ALTER TABLE key_moved DROP CONSTRAINT key_moved_pkey, ADD PRIMARY KEY (tenant_id, wide), ALTER id DROP NOT NULL');
@@ -765,7 +765,7 @@ nothing_left('key_moved');
 is(sql('SELECT count(*), sum(n), count(id), min(wide), max(wide) FROM key_moved'), '9|18|0|key_moved-1|key_moved-9', 'key_moved: it has been built with the new key');
 sql(q{SELECT projector_drop('key_moved')});
 
-# A type that only the target uses goes, and so does the column.
+# A type that only the target uses is dropped, and the column with it.
 make('typed');
 sql(q{CREATE TYPE fleeting AS ENUM ('a'); ALTER TABLE typed ADD feeling fleeting});
 $id = meanwhile('typed', 'BEGIN; ALTER TABLE typed DROP COLUMN feeling; DROP TYPE fleeting; COMMIT');
@@ -774,7 +774,7 @@ nothing_left('typed');
 is_right('typed', 'typed');
 sql(q{SELECT projector_drop('typed')});
 
-# The owner is known by another name now.
+# The owner is renamed.
 make('orphaned');
 sql(q{ALTER TABLE orphaned OWNER TO modeller; SELECT projector_alter('orphaned', '{"owner": "modeller"}')});
 gate('SELECT pg_advisory_lock(1)');
@@ -803,19 +803,19 @@ foreach my $change ([ 'triggers', 'CREATE TRIGGER t BEFORE INSERT ON triggers FO
 	sql("SELECT projector_drop('$name')");
 	nothing_left("$name, dropped");
 
-	# for those who come after
+	# restore it for the following tests
 	sql("ALTER EXTENSION projector DROP TABLE projector.build_$id; DROP TABLE projector.build_$id;
 		DELETE FROM projector.projection_offsets WHERE projection_id < 0") if sql($left) ne '0|0|0|0';
 }
 
-# Somebody removes what is being built.
+# The build's table is dropped.
 make('vandalised');
 $id = meanwhile('vandalised', 'BEGIN; ALTER EXTENSION projector DROP TABLE projector.build_<run>; DROP TABLE projector.build_<run>; COMMIT');
 is(ending($id), 'completed', 'vandalised: the run completes');
 is_right('vandalised', 'vandalised');
 nothing_left('vandalised');
 
-# Its owner adds to it what would run at the end of the transaction, as whoever runs it: the build starts over without that.
+# Its owner adds a deferred trigger to it, which would run at commit as the worker: the build starts over without it.
 make('added_to');
 sql(q{TRUNCATE ran; CREATE FUNCTION add_to_build() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO ran VALUES (current_user); RETURN NULL; END'});
 $id = meanwhile('added_to', 'CREATE CONSTRAINT TRIGGER later AFTER INSERT ON projector.build_<run> DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION add_to_build()');
@@ -829,7 +829,7 @@ is(ending($id), 'completed', 'unkeyed: the run completes');
 is_right('unkeyed', 'unkeyed');
 nothing_left('unkeyed');
 
-# The target goes: the run waits, until it is cancelled.  Then there is another one.
+# The target is dropped: the run waits, until it is cancelled.  Then the target is created again.
 make('absent');
 $id = meanwhile('absent', 'SET projector.guard_ddl = off; DROP TABLE absent');
 wait_until(q{EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'projector worker')});
@@ -843,7 +843,7 @@ sql(q{SELECT projector_alter('absent', '{"targets": ["absent"]}')});
 rebuild('absent', 'absent, and back');
 is_right('absent', 'absent, and back');
 
-# The run is cancelled, and live goes on as if it had not been.
+# The run is cancelled, and live apply continues as if there had been none.
 make('cancelled');
 remember('cancelled');
 gate('SELECT pg_advisory_lock(1)');
@@ -929,7 +929,7 @@ is($node->safe_psql('other', "SELECT count(*) FROM pg_class WHERE relname LIKE '
 {
 	my ($out, $err) = ('', '');
 
-	# a worker in mid-batch has locks that this needs, and would need those that this has; it is ended before
+	# a worker in mid-batch could deadlock with this, so it is stopped first
 	ok(IPC::Run::run([ 'psql', '-XAtq', '-d', $node->connstr('other'), '-c', q{SET client_min_messages = warning; SET deadlock_timeout = '1 h'}, '-c', 'DROP EXTENSION projector CASCADE' ], '>', \$out, '2>', \$err,
 		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default)), 'another database: the extension is dropped, whatever the worker is doing');
 	gate('SELECT pg_advisory_unlock(1)');

@@ -1,5 +1,5 @@
-# docs/operations.md, word for word: every statement on the page is run, in the situation it
-# is for, and has the effect the page says.
+# docs/operations.md: every statement on the page is run in the situation it is for, and has
+# the effect the page describes.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -28,7 +28,7 @@ foreach my $line (split /\n/, slurp_file('docs/operations.md'))
 	elsif (defined $block) { $block .= "$line\n"; }
 }
 
-# Run the next block of a section as it stands; each statement by itself, as psql does.
+# Run the next block of a section unchanged, statement by statement, as psql does.
 my $run = 0;
 sub page
 {

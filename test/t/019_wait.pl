@@ -1,5 +1,4 @@
-# Waiting for one's own write, with workers at work: nobody waits in vain, and nobody is told of
-# what is not there.
+# Waiting for one's own write while workers run: no wait is missed, and none returns too early.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -25,7 +24,7 @@ CREATE TABLE model (tenant_id text, id text, n bigint NOT NULL DEFAULT 0, last_e
 SELECT projector_create('model', targets => '{model}', fold_columns => '{"n": "s.n + 1"}');
 CREATE TABLE follower (LIKE model INCLUDING ALL);
 SELECT projector_create('follower', targets => '{follower}', fold_columns => '{"n": "s.n + 1"}', mode => 'follow');
--- An error unless the read model has the event that was waited for.
+-- An error unless the wait succeeded and the read model has the event.
 CREATE FUNCTION check_seen(tenant text, item text, version bigint, applied boolean) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	IF NOT applied OR NOT EXISTS (SELECT FROM model WHERE tenant_id = tenant AND id = item AND n >= version) THEN
@@ -74,7 +73,7 @@ sub count_answers
 }
 
 # Every event is waited for as soon as it is committed: the apply may commit before, between or
-# after the look and the sleep.  If nobody were woken it would take 20 minutes, and come to nothing.
+# after the waiter's check and its sleep.  Without wake-ups it would take 20 minutes and fail.
 my $pair = $node->basedir . '/pair.sql';
 append_to_file($pair, <<'EOS');
 \set t random(1, 3)
@@ -110,7 +109,7 @@ foreach my $session (@waiters)
 }
 is($applied, 200, 'all of them are told');
 
-# Can be cancelled; ends when its projection does.
+# A wait can be cancelled; it ends when its projection is dropped.
 foreach my $case ([ q{SELECT pg_cancel_backend(pid)}, qr/canceling statement/, 'a waiter can be cancelled' ],
 	[ q{SELECT projector_pause('model')}, qr/^paused/m, 'is told of a pause' ],
 	[ q{SELECT projector_resume('model')}, undef, undef ],
@@ -127,7 +126,7 @@ foreach my $case ([ q{SELECT pg_cancel_backend(pid)}, qr/canceling statement/, '
 	like($session->{out} . $session->{err}, $expected, $name);
 }
 
-# What was prepared is found when it is committed, though nobody is told.
+# Prepared events are found after their commit, although it wakes no worker.
 sql(q{SELECT projector_create('model', targets => '{model}', fold_columns => '{"n": "s.n + 1"}', mode => 'inline')});
 $node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM projector.status_by_tenant WHERE projection_name = 'model' AND cursor_state <> 'live'});
 sql(q{BEGIN; SELECT projector_append('crowd', 'y', 'E', '1'); PREPARE TRANSACTION 'p'});

@@ -1,5 +1,5 @@
-# Memory does not grow with the number of wide rows, nor with the number of tenants: at most 64 MB and four times
-# the largest row, whatever is done.  The peak is that of the process, from which what it had before is taken off.
+# Memory does not grow with the number of wide rows, nor with the number of tenants: every operation needs at most
+# 64 MB and four times the largest row.  This is the peak of the process, minus what it had before.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -30,7 +30,7 @@ use_node($node);
 
 my $peak = q{(SELECT substring(pg_read_file('/proc/self/status') FROM 'VmHWM:\s+(\d+)')::int)};
 
-# Run something in a session of its own.  How much memory has it needed?
+# Run something in a session of its own, and return how much memory it needed.
 sub costs
 {
 	my ($label, $command, $expected, $limit) = @_;
@@ -77,7 +77,7 @@ foreach my $name (qw(wide wide_function wide_handler))
 }
 costs('check of digests', 'SELECT bool_and(matches), count(*) FROM projector_check_digests()', 't|2');
 
-# Rows that were there already, one more event each.
+# Existing rows, one more event each.
 sql("SELECT count(projector_append('t', 'id-' || i, 'Wide', '{}')) FROM generate_series(1, $ROWS) i");
 costs("apply to wide rows, $_", "SELECT projector_drain('$_')", $ROWS) foreach qw(wide wide_function);
 costs('preview', q{SELECT count(*) FROM projector_preview('wide', '{"fold_columns": {"n": "0"}}', 't', max_rows => 5)}, 5);

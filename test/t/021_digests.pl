@@ -1,5 +1,5 @@
-# Digests that are kept stay right while events are applied inline and by workers, and the table is altered; and whoever
-# compares them with the rows meanwhile never sees a difference that is none.
+# Stored digests stay right while events are applied inline and by workers and the table is altered.  Comparing them
+# with the rows at the same time never reports a false difference.
 use strict;
 use warnings;
 use IPC::Run;
@@ -50,7 +50,7 @@ EOS
 my ($out, $err) = ('', '');
 my $load = IPC::Run::start([ 'pgbench', '-n', '-c', '3', '-T', '8', '--max-tries=100', '-f', $script, '-f', $queued, '-d', $node->connstr('postgres') ], '<', \undef, '>', \$out, '2>', \$err);
 
-# whoever alters the table waits for those who write it, and they for it
+# ALTER TABLE waits for sessions that write the table, and they wait for it
 my ($checks, $false, $scale, $until) = (0, 0, 2, time + 8);
 while (time < $until)
 {
@@ -66,7 +66,7 @@ is($false, 0, "no false alarm in $checks looks");
 cmp_ok($checks, '>', 10, 'somebody has looked');
 like($out, qr/number of failed transactions: 0/, 'all appends succeed') or diag($err);
 
-# one more event each, so that every digest is found from the rows that have been altered
+# one more event each, so that every digest is computed from the altered rows
 sql(q{SELECT count(projector_append('t' || t, 'a1', 'Made', '{}')) FROM generate_series(1, 3) t});
 ok($node->poll_query_until('postgres', $settled), 'all digests are right in the end')
 	or diag(sql('SELECT * FROM projector_check_digests()'));

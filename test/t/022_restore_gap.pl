@@ -1,5 +1,5 @@
-# A dump of a log from which an event was erased can be restored (2.11), and it
-# is said what is missing.  The checks stay for everything that is new.
+# A dump of a log from which an event was erased can be restored, and a warning
+# says what is missing.  New events are still checked.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -12,7 +12,7 @@ $node->init;
 $node->append_conf('postgresql.conf', "fsync = off\nshared_preload_libraries = 'projector'\nprojector.enabled = off\n");
 $node->start;
 
-# An id that was accepted before there was a limit is in the log, too.
+# The log also has an id from before the length limit.
 $node->safe_psql('postgres', <<'EOS');
 CREATE EXTENSION projector;
 CREATE TABLE counts (tenant_id text, id text, n int DEFAULT 0, last_event_id uuid, last_event_version bigint,

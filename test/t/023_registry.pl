@@ -21,7 +21,7 @@ my $dir = PostgreSQL::Test::Utils::tempdir;
 
 sub logged { my ($pattern) = @_; my @found = slurp_file($node->logfile) =~ /$pattern/g; return scalar @found; }
 
-# Poll the server's log until a pattern has been found so many times.
+# Poll the server's log until a pattern has been found the given number of times.
 sub comes_in_log
 {
 	my ($pattern, $times) = @_;
@@ -59,7 +59,7 @@ sql(q{SELECT projector_append('acme', 'a', 'E', '{}') FROM generate_series(1, 20
 comes_true("(SELECT n FROM pile) = 22", 'the others are applied meanwhile');
 ok(comes_in_log($stopped, 1), 'so does the log');
 
-# several looks later it has still been said once
+# after several checks by the worker it has still been logged once
 my $looks = sql(q{SELECT xact_commit FROM pg_stat_database WHERE datname = 'postgres'});
 comes_true("xact_commit > $looks + 20 FROM pg_stat_database WHERE datname = 'postgres'", 'some looks later');
 is(logged($stopped), 1, 'still once');
@@ -99,7 +99,7 @@ my ($code, $refusal) = (0, '');
 $code = $node->psql('postgres', 'DROP TABLE pile', stderr => \$refusal);
 like($refusal, qr/cannot drop table public.pile because projection "stock" uses it/, 'and on guard');
 
-# ---- a copy is adopted: what was chosen is said, what is missing stops it ----
+# ---- a copy is adopted: notices name owner and targets, a missing one stops the projection ----
 
 $node->command_ok([ 'createdb', '-h', $node->host, '-p', $node->port, 'copy' ], 'another database');
 sql('ALTER ROLE anna RENAME TO nina');

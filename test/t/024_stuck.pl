@@ -1,5 +1,5 @@
-# What must not stop the others: an open transaction with a rebuild, a handler
-# that ignores its timeout or kills the server, dropping the extension or the
+# What must not stop other work: an open transaction with a rebuild, a handler
+# that ignores its timeout or crashes the server, dropping the extension or the
 # database while a worker is busy.
 use strict;
 use warnings;
@@ -31,7 +31,7 @@ SELECT projector_create('inline', fold_columns => '{"n": "s.n+1"}', targets => '
 EOS
 sql($setup);
 
-# 3.4: adding up what was applied inline waits for nobody
+# Adding up deltas of inline appends never waits
 sql(q{SELECT projector_append('acme', 'a', 'E', '{}')});
 comes_true(q{SELECT applied_count = 1 FROM projector.projection_cursors JOIN projector.projections p USING (projection_id)
     WHERE p.name = 'inline' AND tenant_id = 'acme'}, 'what was applied inline is added up');
@@ -89,7 +89,7 @@ cmp_ok(time - $start, '<', 8, 'and it is not quadratic');
 is(sql(q{SELECT min(applied_count), max(applied_count) FROM projector.projection_cursors WHERE tenant_id LIKE 'x%'}),
 	'2|2', 'each once');
 
-# 3.2: a handler that ignores its timeout
+# A handler that ignores its timeout
 sql(<<'EOS');
 CREATE FUNCTION deaf(e projector.event) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -149,7 +149,7 @@ sql(q{SELECT projector_append('acme', 'restarted', 'E', '{}')});
 is(sql(q{SELECT projector_wait('async', 'acme', 'restarted', 1, '60 s')}), 'applied', 'after an orderly restart');
 is(sql(q{SELECT count(*) FROM projector.worker_marks WHERE cautious}), 0, 'there is no caution');
 
-# 3.4: DROP EXTENSION and DROP DATABASE while a worker is busy
+# DROP EXTENSION and DROP DATABASE while a worker is busy
 sql('CREATE DATABASE busy');
 for my $i (1 .. 10)
 {

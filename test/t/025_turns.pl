@@ -1,6 +1,6 @@
-# More databases than workers: they take turns, and what waits is shown.  There
-# are as many slots as the server has worker processes, notes that workers are
-# stopped do not use them up, and an invalid database costs nothing.
+# More databases than workers: they take turns, and the views show which wait.
+# There are as many slots as the server has worker processes, databases with
+# stopped workers do not use them up, and an invalid database costs nothing.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -15,8 +15,7 @@ SELECT projector_create('counts', fold_columns => '{"n": "s.n+1"}', targets => '
 EOS
 my $append = q{SELECT projector_append('acme', 'a', 'E', '{}')};
 
-# Databases like this one are made by running the script in each, because in a
-# copy projections are dormant.
+# The script is run in each database, because in a copy projections are dormant.
 sub make_databases
 {
 	my ($node, $prefix, $n) = @_;
@@ -53,7 +52,7 @@ foreach my $round (1 .. 2)
 }
 like(slurp_file($node->logfile), qr/databases? waits? for a projector worker/, 'the log says that databases wait');
 
-# One that is starved says so: all workers are busy elsewhere.
+# A database without a worker reports it: all workers are busy elsewhere.
 $node->safe_psql($_, <<'EOS') foreach @databases[ 0 .. 3 ];
 CREATE FUNCTION slow(e projector.event) RETURNS void LANGUAGE sql AS 'SELECT pg_sleep(600)';
 SELECT projector_create('slow', handler => 'slow', event_types => '{Slow}', options => '{"timeout": "1 h"}');
@@ -69,7 +68,7 @@ $node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid), pg_terminate_backe
     WHERE backend_type = 'projector worker'});
 $node->stop('fast');
 
-# As many workers as the server may have, also more than 40
+# As many workers as the server may have, even more than 40
 $node->append_conf('postgresql.conf', "max_worker_processes = 50\nmax_connections = 20\n");
 $node->start;
 $node->safe_psql('postgres', "DROP DATABASE $_ WITH (FORCE)") foreach @databases;
@@ -80,7 +79,7 @@ is("@left", '', '43 databases have their events applied');
 ok($node->poll_query_until('postgres', q{SELECT count(DISTINCT datname) = 43 FROM pg_stat_activity
     WHERE backend_type = 'projector worker' AND datname LIKE 'many%'}), 'each has a worker of its own');
 
-# Notes that workers are stopped do not use up anything.
+# Databases with stopped workers do not use up slots.
 foreach my $database (@databases)
 {
 	$node->safe_psql($database, 'SELECT projector_worker_stop()');

@@ -1,4 +1,4 @@
-# pg_upgrade: the guard keeps out of its way, and the projections of the new
+# pg_upgrade: the guard does not interfere, and the projections of the new
 # cluster are adopted like those of a copy.
 use strict;
 use warnings;

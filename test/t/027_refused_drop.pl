@@ -1,5 +1,5 @@
-# Who may not drop the extension cannot stop its workers by trying to, and who
-# may, but takes it back, has stopped them for no longer than that.
+# A role that may not drop the extension cannot stop its workers by trying to.  If
+# a role that may drop it rolls back, workers are stopped only until then.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -74,7 +74,7 @@ sub worker_pid
 serves('before');
 my $pid = worker_pid();
 
-# One who owns nothing
+# A role that owns nothing
 open_session('joe');
 foreach my $statement ('DROP OWNED BY joe', 'DROP OWNED BY CURRENT_USER CASCADE', 'DROP EXTENSION projector CASCADE',
 	'DROP SCHEMA public CASCADE', 'DROP OWNED BY owner, joe CASCADE')
@@ -90,7 +90,7 @@ foreach my $statement ('DROP OWNED BY joe', 'DROP OWNED BY CURRENT_USER CASCADE'
 close_session();
 is(worker_pid(), $pid, 'it is the same worker all the time');
 
-# One who may: the workers are gone while it is so, and come back.
+# A role that may: the workers are stopped until the rollback, and come back.
 open_session('owner');
 say_to('BEGIN');
 say_to('SAVEPOINT a');

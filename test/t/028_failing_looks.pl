@@ -1,5 +1,5 @@
-# A database in which workers cannot even look for work: they leave when another
-# database waits, and none runs on that nobody knows of.
+# A database in which looking for work fails: workers exit when another database
+# waits, and no worker continues without a slot.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -32,7 +32,7 @@ sub is_applied
 	return;
 }
 
-# Those that run, and those that are known.
+# The running workers, and those with a slot.
 sub count_workers
 {
 	my ($database) = @_;
@@ -52,8 +52,8 @@ EOS
 is_applied('good', 'a worker serves one database');
 is_applied('bad', 'and the other');
 
-# Its worker sleeps.  When the other database waits it gives up its slot, and
-# looks once more.
+# Its worker sleeps.  When the other database waits, it gives up its slot and
+# looks for work one last time.
 my $looks_fail = qr/column .*next_attempt_at.* does not exist/;
 my $break = 'ALTER TABLE projector.apply_outbox RENAME COLUMN next_attempt_at TO broken';
 my $repair = 'ALTER TABLE projector.apply_outbox RENAME COLUMN broken TO next_attempt_at';
@@ -62,7 +62,7 @@ $node->safe_psql('bad', $break);
 is_applied('good', 'a worker that cannot look once more leaves to another database');
 like(substr(slurp_file($node->logfile), $before), $looks_fail, 'it could not');
 
-# The next one never sees a look succeed.
+# For the next worker, looking for work always fails.
 append('bad');
 ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity
     WHERE backend_type = 'projector worker' AND datname = 'bad'}), 'a worker tries again');

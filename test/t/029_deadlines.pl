@@ -1,5 +1,5 @@
-# Option "timeout" covers whatever of a projection's code a worker runs: also
-# the key's expression, and the function that empties the read model.
+# Option "timeout" covers all of a projection's code in a worker, including the
+# key's expression and the function that clears the read model.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -75,8 +75,8 @@ foreach my $function (qw(clear_notes clear_deaf))
 sql(q{SELECT projector_append('globex', 'c', 'Keyed', '{"key": "l"}')});
 comes_true(q{SELECT count(*) = 1 FROM keyed WHERE id = 'l'}, 'the worker goes on');
 
-# Code that takes long, but no longer than it may, is not cancelled before.  The
-# sequence counts calls, whatever becomes of them.
+# Slow code that stays below its timeout is not cancelled.  The sequence counts
+# calls, even if they are rolled back.
 sql(<<'EOS');
 CREATE SEQUENCE calls;
 CREATE TABLE lasting (tenant_id text, id text, n int DEFAULT 0, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));

@@ -23,7 +23,7 @@ sub started_in
 	return qr/registering background worker "projector worker for database $oid"/;
 }
 
-# The launcher looks once into each database.
+# The launcher checks each database once.
 sub wait_for_look
 {
 	my ($database) = @_;
@@ -42,13 +42,13 @@ foreach my $i (1 .. 20)
 	$node->safe_psql('other', 'DROP EXTENSION plpgsql; CREATE EXTENSION plpgsql');
 }
 
-# It has looked at all databases since.
+# It has checked all databases since.
 $node->safe_psql('postgres', 'CREATE DATABASE third');
 wait_for_look('third');
 unlike(substr(slurp_file($node->logfile), $before), started_in('other'),
 	'prepared transactions and other extensions start none');
 
-# They still do where the extension is, and it is noticed at once.
+# In a database with the extension they do start workers, at once.
 $node->safe_psql('other', <<'EOS');
 CREATE EXTENSION projector;
 CREATE TABLE counts (tenant_id text, id text, n int DEFAULT 0, last_event_id uuid, last_event_version bigint,

@@ -1,6 +1,6 @@
 # The encoding of a database does not matter: the extension can be created,
-# text that is not ASCII is kept, applied, rebuilt and verified, and errors
-# arrive as readable as they are in UTF8.
+# non-ASCII text is stored, applied, rebuilt and verified, and error messages
+# are as readable as in UTF8.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -19,8 +19,8 @@ EOC
 $node->start;
 use_node($node);
 
-# By database: its encoding, what a client there says it sends, and words
-# that both can write, in UTF-8.  A database in SQL_ASCII takes bytes as they are.
+# For each database: its encoding, the client encoding, and words that both can
+# represent, in UTF-8.  A database in SQL_ASCII stores bytes unchanged.
 my %database = (
 	utf8   => { encoding => 'UTF8',      client => 'UTF8',      words => [ "Z\xc3\xbcrich", "\xe5\x9c\xa8\xe5\xba\xab" ] },
 	latin1 => { encoding => 'LATIN1',    client => 'UTF8',      words => [ "Z\xc3\xbcrich", "caf\xc3\xa9" ] },
@@ -68,7 +68,7 @@ EOS
 	is(sql("SELECT matches FROM projector_verify('$_')"), 't', "$encoding: \"$_\" is verified") foreach $word, 'handled', 'counted';
 	$hash{$name} = sql("SELECT encode(payload_hash, 'hex') FROM projector.events WHERE sequence_number = 1");
 
-	# What goes wrong is recorded and told in words that arrive.
+	# Errors are recorded and reported in readable text.
 	sql("SELECT projector_append('$tenant', 'bad', 'E', '{\"$word\": null}')");
 	is(sql("SELECT error_code, tenant_id FROM projector.failures WHERE projection_name = '$word'"), "23502|$tenant",
 		"$encoding: a failure is recorded");
@@ -87,14 +87,14 @@ EOS
 	}
 }
 
-# The hash of a payload is that of its text in UTF-8, whatever the database
-# has it in: a log can move from one to another.
+# The hash of a payload is that of its text in UTF-8, in every database encoding:
+# a log can move from one database to another.
 is($hash{latin1}, sql(q{SELECT encode(sha256(convert_to('{"café": "Zürich"}', 'UTF8')), 'hex')}, 'utf8'),
 	'a hash in LATIN1 is that of the text in UTF8');
 is($hash{ascii}, $hash{latin1}, 'and so it is in SQL_ASCII');
 
-# What is not a character in any encoding cannot be an event: its hash would
-# mean nothing elsewhere.
+# Bytes that are not valid characters cannot be in an event: its hash would mean
+# nothing elsewhere.
 use_node($node, 'ascii');
 {
 	local $ENV{PGCLIENTENCODING} = 'SQL_ASCII';

@@ -4,7 +4,7 @@
 # The conventions are in test/README.md.  docs/operations.md needs a server
 # with problems, which 018_operations.pl makes; everything else is run here.
 # DOCS_PAGE="docs/tutorial.md ..." runs only those pages.  DOCS_ACCEPT names a
-# directory to write the pages to as they would be right.
+# directory to write the pages to, with the actual output.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -13,7 +13,8 @@ use File::Basename qw(dirname);
 use Test::More;
 use Time::HiRes qw(usleep);
 
-# Debian's packages are made for Debian's interpreter, whatever is in PATH.
+# Debian's packages work only with Debian's interpreter, which may not be the
+# first in PATH.
 my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
 my $node_path = join ':', grep { defined && length }
   ($ENV{NODE_PATH}, '/usr/share/nodejs', '/usr/lib/nodejs', '/usr/share/node_modules',
@@ -181,7 +182,7 @@ sub run_page
 		}
 	}
 	accept_page($file, grep { defined } @lines) if $ENV{DOCS_ACCEPT};
-	# Its worker makes room for that of the next page.
+	# Its worker frees a slot for the next page's.
 	$node->safe_psql('postgres', qq{DROP DATABASE "$database" WITH (FORCE)});
 	note("$file: $blocks blocks");
 	return $blocks;
@@ -197,7 +198,7 @@ sub accept_page
 	return;
 }
 
-# Headings as GitHub makes anchors of them.
+# The anchors that GitHub makes from headings.
 sub anchors
 {
 	my ($file) = @_;
@@ -235,7 +236,7 @@ sub check_links
 	return;
 }
 
-# What the blocks need beside the server: said before it is missed.
+# Check first for everything that the blocks need besides the server.
 sub check_drivers
 {
 	local $ENV{NODE_PATH} = $node_path;

@@ -1,5 +1,5 @@
-# docs/reference is complete and true: what it says about functions, views,
-# settings, options and SQLSTATEs is compared with the catalogs and the code.
+# docs/reference is complete and correct: its functions, views, settings, options
+# and SQLSTATEs are compared with the catalogs and the code.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
@@ -31,7 +31,7 @@ sub table_rows
 	return @rows;
 }
 
-# The first cells of those that name something: `name`.
+# The names in the first cells of the rows: `name`.
 sub names
 {
 	my ($text) = @_;
@@ -84,7 +84,7 @@ foreach my $name (sort keys %entry)
 	like($text, qr/^\*\*Errors:\*\* \S/m, "$name: its errors");
 	like($text, qr/^\*\*Example:\*\*/m, "$name: an example");
 
-	# Every argument is explained where there is a table of them.
+	# If there is a table of arguments, it has all of them.
 	my @arguments = grep { defined } ($signature // '') =~ /(?:\(|, |\s)"?(\w+)"? (?:text|jsonb|bigint|integer|boolean|uuid|interval|text\[\])(?= DEFAULT|,|\))/g;
 	if ($text =~ /^\| argument \|/m)
 	{
@@ -133,8 +133,8 @@ is(join("\n", map { "$_->[0] $_->[1]" } grep { $_->[0] =~ /^`/ && @$_ == 3 } tab
 
 is(join(' ', names(page('settings'))),
 	join(' ', sort split /\n/, sql(q{SELECT name FROM pg_settings WHERE name LIKE 'projector.%'})), 'every setting');
-# Default and context as a page would write them; times in seconds, so that
-# "1 min" and "60 s" are the same.
+# Default and context in the form of the page; times are compared in seconds, so
+# that "1 min" equals "60 s".
 foreach my $row (grep { $_->[0] =~ /^`projector/ && $_->[1] =~ /^`/ } table_rows(page('settings')))
 {
 	my ($name, $default, $who) = map { s/`//gr } @$row;

@@ -1,5 +1,5 @@
-# "make demo" tells its story to the end, in less than 60 lines, and with
-# PAUSE=1 waits for Enter between chapters.
+# "make demo" completes, prints less than 60 lines, and with PAUSE=1 waits for
+# Enter between chapters.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
