@@ -125,6 +125,14 @@ SELECT projector_rebuild('counts', 'small');
 SELECT sum(n) FROM counts WHERE tenant_id = 'small';
 SELECT * FROM digests WHERE name = 'counts' ORDER BY tenant_id;
 
+-- To explain a row then, all events are replayed, but offsets are written once.
+BEGIN;
+CALL note();
+SELECT count(*), sum((state ->> 'n')::int), max((state ->> 'n')::int) = (SELECT n FROM counts WHERE tenant_id = 'small' AND id = 'k1') AS is_row
+FROM projector_explain('counts', 'small', 'k1');
+SELECT * FROM written WHERE relname = 'projection_offsets';
+COMMIT;
+
 SELECT projector_drop('shelf');
 SELECT projector_drop('counts');
 DROP VIEW digests, written, so_far, differences, rebuilt;

@@ -304,6 +304,32 @@ empty_place(const PjTrial *trial)
 		(void) pj_clear(projection, trial->pair.tenant, trial->aggregate);
 }
 
+/*
+ * Apply events one by one as far as they are watched, and those in between
+ * together.
+ */
+static void
+apply_watched(PjReplay *replay, PjEvent *events, int n)
+{
+	PjTrial    *trial = replay->arg;
+	bool	   *watched = palloc0(sizeof(bool) * n);
+	int			first = 0;
+
+	if (trial->pair.projection->log_ordered)
+		pj_events_sort_by_log(events, n);
+	trial->choose(trial, events, n, watched);
+	for (int i = 0; i < n; i++)
+	{
+		if (!watched[i] && i < n - 1)
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		pj_replay_apply(replay, events + first, i + 1 - first);
+		if (watched[i])
+			trial->watch(trial, &events[i]);
+		first = i + 1;
+	}
+}
+
 static void
 replay(PjTrial *trial)
 {
@@ -317,19 +343,19 @@ replay(PjTrial *trial)
 	pair.destination = trial->place;
 	pj_replay_init(&replay, &pair, PG_INT64_MAX);
 	if (trial->watch)
-		replay.max = 1;
+	{
+		replay.apply = apply_watched;
+		replay.arg = trial;
+	}
 	replay.on_error = PJ_ERROR_RAISED;
 	replay.walk.aggregate = trial->aggregate;
 	replay.walk.alone = trial->aggregate != 0;
 	replay.bounded = trial->bounded;
-	if (trial->watch == NULL)
-		pj_replay_in_memory(&replay);
+	pj_replay_in_memory(&replay);
 	caller = MemoryContextSwitchTo(batch);
 	while (pj_replay_batch(&replay) > 0)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (trial->watch)
-			trial->watch(trial, &replay);
 		MemoryContextReset(batch);
 	}
 	pj_replay_flush(&replay);

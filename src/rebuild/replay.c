@@ -96,8 +96,9 @@ pj_replay_read(const PjReplay *replay, PjEvent **events)
 							  replay->max, events, &more);
 }
 
-static void
-apply_events(PjReplay *replay, PjEvent *events, int n)
+/* Apply events, which come after those of the last call. */
+void
+pj_replay_apply(PjReplay *replay, PjEvent *events, int n)
 {
 	bool		by_log = replay->pair->projection->log_ordered;
 	PjApplyRequest request = {
@@ -191,8 +192,10 @@ pj_replay_batch(PjReplay *replay)
 		return 0;
 	pj_replay_move_on(replay, &events[n - 1]);
 	kept = replay->bounded ? pj_replay_cut(replay->pair, events, n) : n;
-	if (kept > 0)
-		apply_events(replay, events, kept);
+	if (kept > 0 && replay->apply)
+		replay->apply(replay, events, kept);
+	else if (kept > 0)
+		pj_replay_apply(replay, events, kept);
 	return n;
 }
 
