@@ -3,10 +3,14 @@
  *	  Reading your own writes: wait until an event, or a tenant's log up to
  *	  a position, has been applied.
  *
- * Each check uses a new snapshot.  Between checks the session sleeps until a
- * transaction that applies something has committed (waiters.c).  Some changes
- * come without a wake-up and are found by checking periodically: those of a
- * prepared transaction, the log's tail, and everything on a standby.
+ * Each check uses a new snapshot.  Between checks the session sleeps.  It is
+ * woken when a transaction commits that applies what the last check found
+ * missing, or when the log is settled as far as the session needs (waiters.c).
+ * Some changes come without a wake-up and are found by checking periodically:
+ * those of a prepared transaction, and everything on a standby.
+ *
+ * A session that begins to wait computes the log's settled tail.  While sessions
+ * wait, one of them computes it for all.
  */
 #include "base/compat.h"
 
@@ -33,10 +37,16 @@
 PG_FUNCTION_INFO_V1(projector_wait);
 PG_FUNCTION_INFO_V1(projector_wait_log);
 
-/* How often to check without a wake-up. */
+/*
+ * How often to check without a wake-up: soon at first, then less often.  Where
+ * no process can wake us, and on a standby, always soon.
+ */
+#define LOOK_FIRST_MS	20
 #define LOOK_MS			1000
-#define LOOK_TAIL_MS	20
-#define LOOK_STANDBY_MS	20
+#define LOOK_TAIL_MS	4000	/* until the log is settled so far */
+
+/* How often the session that tends the tail computes it. */
+#define TAIL_MS			20
 
 /* What to wait for: an event or, if aggregate is 0, a log position. */
 typedef struct Wait
@@ -48,13 +58,27 @@ typedef struct Wait
 	Datum		aggregate;
 	int64		position;		/* sequence_number or log_seq */
 	TimestampTz until;
-	bool		polls;			/* what it waits for may come without a
-								 * wake-up */
+
+	bool		shared;			/* commits can wake this session */
+	bool		looked;			/* it has checked before */
+	long		interval;		/* ms until it checks without a wake-up; 0
+								 * after a wake-up and at the start */
+	TimestampTz look_at;		/* when it does that */
+	int64		needs;			/* see waiters.c */
+	bool		unsettled;		/* the log is not settled up to position */
 } Wait;
+
+#define UNAPPLIED(column, order) \
+	"(SELECT " column " FROM projector.events" \
+	" WHERE tenant_id = $2 AND aggregate_id = $3" \
+	" AND sequence_number > o.last AND sequence_number <= $4" \
+	" AND ($5 IS NULL OR event_type = ANY ($5))" \
+	" ORDER BY sequence_number " order " LIMIT 1)"
 
 /*
  * The offset; the first subscribed event after it, up to $4; whether event $4
- * is in the log; and the first dead item up to it.
+ * is in the log; the first dead item up to it; and the log position of the last
+ * subscribed event after the offset, up to $4.
  */
 static PjStatement look_at_event = {
 	.sql = "SELECT o.last, e.first, EXISTS (SELECT FROM projector.events"
@@ -63,37 +87,46 @@ static PjStatement look_at_event = {
 	" WHERE projection_id = $1 AND tenant_id = $2 AND aggregate_id = $3"
 	" AND (held OR status IN ('failed', 'dead')) AND status = 'dead'"
 	" AND sequence_number <= $4 ORDER BY sequence_number LIMIT 1)"
+	", e.last_log_seq"
 	" FROM (SELECT coalesce((SELECT last_sequence_number"
 	" FROM projector.projection_offsets WHERE projection_id = $1"
 	" AND tenant_id = $2 AND aggregate_id = $3), 0) AS last) o"
-	" CROSS JOIN LATERAL (SELECT (SELECT sequence_number"
-	" FROM projector.events WHERE tenant_id = $2 AND aggregate_id = $3"
-	" AND sequence_number > o.last AND sequence_number <= $4"
-	" AND ($5 IS NULL OR event_type = ANY ($5))"
-	" ORDER BY sequence_number LIMIT 1) AS first) e",
+	" CROSS JOIN LATERAL (SELECT " UNAPPLIED("sequence_number", "ASC")
+	" AS first, " UNAPPLIED("log_seq", "DESC") " AS last_log_seq) e",
 	.expect = SPI_OK_SELECT,
 	.nargs = 5,
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID, TEXTARRAYOID},
 };
 
 /*
- * The last subscribed event up to $3; whether there is an item up to $3; and
- * the first dead one of those.
+ * The first dead item up to $3.  OFFSET keeps the planner from reading all items
+ * in log order.
+ */
+static PjStatement look_for_dead = {
+	.sql = "SELECT min(log_seq) FROM (SELECT log_seq"
+	" FROM projector.apply_outbox WHERE projection_id = $1"
+	" AND status = 'dead' AND tenant_id = $2 AND log_seq <= $3"
+	" OFFSET 0) dead",
+	.expect = SPI_OK_SELECT,
+	.nargs = 3,
+	.argtypes = {INT4OID, TEXTOID, INT8OID},
+};
+
+/*
+ * The last subscribed event up to $3; the last pending item up to $3; and
+ * whether there is an item up to $3 that has failed or is held.
  */
 static PjStatement look_at_log = {
 	.sql = "SELECT (SELECT log_seq FROM projector.events"
 	" WHERE tenant_id = $2 AND log_seq <= $3"
 	" AND ($4 IS NULL OR event_type = ANY ($4))"
 	" ORDER BY log_seq DESC LIMIT 1),"
-	" EXISTS (SELECT FROM projector.apply_outbox WHERE projection_id = $1"
-	" AND tenant_id = $2 AND status = 'pending' AND NOT held"
-	" AND log_seq <= $3)"
-	" OR EXISTS (SELECT FROM projector.apply_outbox WHERE projection_id = $1"
-	" AND tenant_id = $2 AND (held OR status IN ('failed', 'dead'))"
-	" AND log_seq <= $3),"
 	" (SELECT log_seq FROM projector.apply_outbox WHERE projection_id = $1"
+	" AND tenant_id = $2 AND status = 'pending' AND NOT held"
+	" AND log_seq <= $3 ORDER BY log_seq DESC LIMIT 1),"
+	" EXISTS (SELECT FROM projector.apply_outbox WHERE projection_id = $1"
 	" AND tenant_id = $2 AND (held OR status IN ('failed', 'dead'))"
-	" AND status = 'dead' AND log_seq <= $3 ORDER BY log_seq LIMIT 1)",
+	" AND log_seq <= $3)",
 	.expect = SPI_OK_SELECT,
 	.nargs = 4,
 	.argtypes = {INT4OID, TEXTOID, INT8OID, TEXTARRAYOID},
@@ -133,18 +166,21 @@ int8_or_zero(int column)
 
 /* Is the event in the log, and everything up to it applied? */
 static void
-see_event(const Wait *wait, const PjPair *pair, Sight *sight)
+see_event(Wait *wait, const PjPair *pair, Sight *sight)
 {
 	const PjProjection *projection = pair->projection;
 	Datum		values[5] = {Int32GetDatum(projection->id), wait->tenant,
 		wait->aggregate, Int64GetDatum(wait->position),
 	projection->event_types};
+	bool		in_log;
 	bool		isnull;
 
 	pj_execute(&look_at_event, values,
 			   projection->event_types ? NULL : "    n");
+	in_log = DatumGetBool(pj_result(0, 3, &isnull));
 	sight->applied = int8_or_zero(1) >= wait->position ||
-		(int8_or_zero(2) == 0 && DatumGetBool(pj_result(0, 3, &isnull)));
+		(int8_or_zero(2) == 0 && in_log);
+	wait->needs = in_log ? int8_or_zero(5) : PJ_NEEDS_ANYTHING;
 	sight->dead = int8_or_zero(4);
 	sight->blocked = sight->dead != 0 || pair->state == PJ_STOPPED;
 }
@@ -169,28 +205,52 @@ is_applied_behind_cursor(const Wait *wait, const PjPair *pair)
 }
 
 /*
- * Is the log settled up to the position, has it been read that far, and is
- * nothing left unapplied?
+ * Is the log settled up to the position?  The first check computes the tail.
+ * After that the session that tends it does.
+ */
+static bool
+is_settled(const Wait *wait)
+{
+	if (pj_tail_is_known_to_reach(wait->position))
+		return true;
+	return (!wait->looked || !wait->shared) && pj_tail(0) >= wait->position;
+}
+
+/*
+ * Has the log been settled up to the position, read by whoever reads it, and
+ * nothing been left behind?
  */
 static void
-see_log(const Wait *wait, const PjPair *pair, Sight *sight)
+see_log(Wait *wait, const PjPair *pair, Sight *sight)
 {
 	const PjProjection *projection = pair->projection;
 	Datum		values[4] = {Int32GetDatum(projection->id), wait->tenant,
 	Int64GetDatum(wait->position), projection->event_types};
-	bool		settled = pj_tail(0) >= wait->position;
-	int64		last;
-	bool		queued;
+	int64		last,
+				pending;
+	bool		held;
 	bool		isnull;
 
-	/* the snapshot of this query sees everything settled before */
+	/* the snapshots of these queries see everything settled before */
+	wait->unsettled = !is_settled(wait);
+	pj_execute(&look_for_dead, values, NULL);
+	sight->dead = int8_or_zero(1);
+	sight->blocked = sight->dead != 0 || pair->state == PJ_STOPPED;
+	sight->applied = false;
+	wait->needs = PJ_NEEDS_NEWS;
+	if (wait->unsettled)
+		return;
+
 	pj_execute(&look_at_log, values, projection->event_types ? NULL : "   n");
 	last = int8_or_zero(1);
-	queued = DatumGetBool(pj_result(0, 2, &isnull));
-	sight->dead = int8_or_zero(3);
-	sight->blocked = sight->dead != 0 || pair->state == PJ_STOPPED;
-	sight->applied = settled && !queued &&
+	pending = int8_or_zero(2);
+	held = DatumGetBool(pj_result(0, 3, &isnull));
+	sight->applied = pending == 0 && !held &&
 		(pair->last_log_seq >= last || is_applied_behind_cursor(wait, pair));
+	if (held || pj_pair_behind(pair))
+		wait->needs = PJ_NEEDS_ANYTHING;
+	else
+		wait->needs = pending != 0 ? pending : last;
 }
 
 /* Raise an error if waiting would be in vain. */
@@ -275,22 +335,61 @@ look(Wait *wait)
 	}
 	if (pair.paused)
 		return "paused";
-	wait->polls = wait->aggregate == 0;
 	return NULL;
 }
 
-/*
- * Returns how long to sleep before the next check, in ms; 0 after the timeout.
- */
-static long
-sleep_ms(const Wait *wait)
+/* Compute the settled tail for all sessions.  That wakes them. */
+static void
+tend_tail(void)
 {
-	long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(),
-													   wait->until);
+	PjContext	saved;
 
-	if (RecoveryInProgress())
-		return Min(left, LOOK_STANDBY_MS);
-	return Min(left, wait->polls ? LOOK_TAIL_MS : LOOK_MS);
+	pj_enter_internal(&saved);
+	(void) pj_tail(0);
+	pj_leave_internal(&saved);
+}
+
+/* Set the time of the next check without a wake-up. */
+static void
+set_next_look(Wait *wait)
+{
+	if (wait->interval == 0 || !wait->shared || RecoveryInProgress())
+		wait->interval = LOOK_FIRST_MS;
+	else
+		wait->interval = Min(wait->interval * 2, wait->unsettled ?
+							 LOOK_TAIL_MS : LOOK_MS);
+	wait->look_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+												wait->interval);
+	wait->looked = true;
+}
+
+/* Sleep until the next check.  Returns false after the timeout. */
+static bool
+sleep_until_look(Wait *wait)
+{
+	set_next_look(wait);
+	if (!pj_waiters_await(wait->needs, wait->unsettled ? wait->position : 0))
+		return true;
+	for (;;)
+	{
+		bool		tends = wait->unsettled && pj_waiters_tends_tail();
+		TimestampTz now = GetCurrentTimestamp();
+		long		ms = TimestampDifferenceMilliseconds(now,
+														 Min(wait->until,
+															 wait->look_at));
+
+		if (now >= wait->until)
+			return false;
+		if (now >= wait->look_at)
+			return true;
+		if (pj_waiters_sleep(Max(tends ? Min(ms, TAIL_MS) : ms, 1)))
+		{
+			wait->interval = 0;
+			return true;
+		}
+		if (tends && wait->shared)
+			tend_tail();
+	}
 }
 
 /*
@@ -320,16 +419,23 @@ wait_for(Wait *wait)
 												  "projector wait",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
-	const char *answer;
-	long		ms;
+	const char *volatile answer = NULL;
 
-	pj_waiters_join(wait->projection_id, wait->tenant);
-	while ((answer = look(wait)) == NULL && (ms = sleep_ms(wait)) > 0)
+	PG_TRY();
 	{
-		pj_waiters_sleep(ms);
-		MemoryContextReset(context);
+		wait->shared = pj_waiters_join(wait->projection_id, wait->tenant);
+		do
+		{
+			MemoryContextReset(context);
+			pj_waiters_look();
+			answer = look(wait);
+		} while (answer == NULL && sleep_until_look(wait));
 	}
-	pj_waiters_leave();
+	PG_FINALLY();
+	{
+		pj_waiters_leave();
+	}
+	PG_END_TRY();
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 	if (answer == NULL)

@@ -55,6 +55,15 @@
 const char	pj_suspect_message[] =
 "the worker or the server ended while the event was being applied";
 
+/* Note the log position of an applied event. */
+static void
+note_position(PjApplyResult *result, int64 log_seq)
+{
+	if (result->first_log_seq == 0 || log_seq < result->first_log_seq)
+		result->first_log_seq = log_seq;
+	result->last_log_seq = Max(result->last_log_seq, log_seq);
+}
+
 /* Events lo .. hi - 1 have been applied. */
 static void
 note_applied(PjBatch *batch, int lo, int hi)
@@ -67,9 +76,7 @@ note_applied(PjBatch *batch, int lo, int hi)
 		offset->last = pj_event_sequence(batch->events[i]);
 		offset->exists = true;
 		offset->row = NULL;
-		batch->result->last_log_seq =
-			Max(batch->result->last_log_seq,
-				pj_event_log_seq(batch->events[i]));
+		note_position(batch->result, pj_event_log_seq(batch->events[i]));
 		batch->result->applied += !batch->events[i]->skipped;
 		batch->result->skipped += batch->events[i]->skipped;
 	}
@@ -386,17 +393,28 @@ apply_repeatedly(const PjApplyRequest *request, PjApplyResult *result)
  * recomputation is done later.  A build is used only by its run, so its digest
  * is recomputed here.
  */
-static void
-keep_digest(const PjPair *pair, const PjApplyResult *result)
+void
+pj_apply_keep_digest(const PjPair *pair, const PjDigest *by, int64 log_seq)
 {
-	if (pj_digest_change(pj_pair_books(pair), pair->tenant, &result->digest,
-						 result->last_log_seq))
+	if (pj_digest_change(pj_pair_books(pair), pair->tenant, by, log_seq))
 		return;
 	if (pair->destination)
-		pj_model_refresh(pair, result->last_log_seq);
+		pj_model_refresh(pair, log_seq);
 	else
-		pj_delta_add(pair, &(PjCounts) {0}, &result->digest,
-					 result->last_log_seq);
+		pj_delta_add(pair, &(PjCounts) {0}, by, log_seq);
+}
+
+/* Wake sessions that wait for the events that are done. */
+static void
+tell_waiters(const PjPair *pair, const PjApplyResult *result)
+{
+	if (result->failed + result->dropped + result->held > 0)
+		pj_waiters_tell(pair->projection->id, pair->tenant);
+	else if (result->applied + result->skipped > 0)
+		pj_waiters_tell_range(pair->projection->id, pair->tenant,
+							  pair->projection->log_ordered ? 0 :
+							  result->first_log_seq,
+							  Max(result->last_log_seq, result->passed));
 }
 
 /* An append holds the pair's lock; all others hold its driver lock, too. */
@@ -422,6 +440,7 @@ pj_apply(const PjApplyRequest *request, PjApplyResult *result)
 				duration;
 
 	assert_locks(request);
+	Assert(request->cache == NULL || request->on_error == PJ_ERROR_RAISED);
 	INSTR_TIME_SET_CURRENT(start);
 	memset(result, 0, sizeof(*result));
 	pj_kinds_sweep();
@@ -429,10 +448,9 @@ pj_apply(const PjApplyRequest *request, PjApplyResult *result)
 	INSTR_TIME_SET_CURRENT(duration);
 	INSTR_TIME_SUBTRACT(duration, start);
 	result->us = INSTR_TIME_GET_MICROSEC(duration);
-	if (result->applied + result->skipped + result->failed +
-		result->dropped > 0)
-		pj_waiters_tell(pair->projection->id, pair->tenant);
-
+	if (pj_pair_is_trial(pair))
+		return;
+	tell_waiters(pair, result);
 	if (!pj_is_append(request) && !pj_digest_is_zero(&result->digest))
-		keep_digest(pair, result);
+		pj_apply_keep_digest(pair, &result->digest, result->last_log_seq);
 }

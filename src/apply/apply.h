@@ -67,6 +67,8 @@ typedef struct PjApplyRequest
 	bool		counted;		/* its attempt has been counted already */
 	PjOnError	on_error;
 	bool		rebuild;		/* all events are read again from the log */
+	struct PjReplayCache *cache;	/* keeps rows and offsets in memory, or
+									 * NULL; errors must be raised then */
 } PjApplyRequest;
 
 /* The results of a request. */
@@ -80,6 +82,7 @@ typedef struct PjApplyResult
 	const PjEvent *announced;	/* the event whose attempt was counted */
 	int64		us;				/* time taken, in microseconds */
 	PjDigest	digest;			/* change of the read model's digest */
+	int64		first_log_seq;	/* lowest log position of an applied event */
 	int64		last_log_seq;	/* log position of the last applied event */
 	int64		passed;			/* if log-ordered: all events up to this
 								 * log_seq are done */
@@ -118,5 +121,7 @@ pj_apply_count(const PjApplyResult *result, PjCounts *counts)
 extern const char pj_suspect_message[];
 
 extern void pj_apply(const PjApplyRequest *request, PjApplyResult *result);
+extern void pj_apply_keep_digest(const PjPair *pair, const PjDigest *by,
+								 int64 log_seq);
 
 #endif							/* PJ_APPLY_H */

@@ -45,7 +45,7 @@ remove_applied(PjBatch *batch)
 		pj_outbox_delete_rows(gone, ngone);
 	if (batch->nstale > 0)
 		pj_outbox_delete(batch->books, batch->stale, batch->nstale);
-	if (nclosed > 0)
+	if (nclosed > 0 && !pj_pair_is_trial(batch->request->pair))
 		pj_failure_resolve(batch->request->pair, closed, nclosed, "applied");
 }
 

@@ -10,6 +10,7 @@
 #include "base/compat.h"
 
 #include "apply/batch.h"
+#include "apply/replay_cache.h"
 #include "state/failure.h"
 
 /*
@@ -380,8 +381,12 @@ pj_batch_load(PjBatch *batch)
 	batch->offsets = palloc(sizeof(PjOffset) * request->nranges);
 	for (int i = 0; i < request->nranges; i++)
 		batch->offsets[i].aggregate = request->ranges[i].aggregate;
-	pj_offsets_load(batch->books, request->pair->tenant,
-					batch->offsets, request->nranges);
+	if (request->cache)
+		pj_offset_cache_load(request->cache->offsets, batch->offsets,
+							 request->nranges);
+	else
+		pj_offsets_load(batch->books, request->pair->tenant, batch->offsets,
+						request->nranges);
 	for (int i = 0; i < request->nranges; i++)
 		result->busy = result->busy || batch->offsets[i].busy;
 	batch->loaded = !batch->by_log && !given_suffice(batch);

@@ -12,6 +12,7 @@
 #include "utils/memutils.h"
 
 #include "apply/batch.h"
+#include "apply/replay_cache.h"
 #include "base/errcodes.h"
 #include "base/subxact.h"
 #include "kinds/kind.h"
@@ -107,6 +108,11 @@ move_offsets(PjBatch *batch, int lo, int hi)
 		moves[n].to = pj_event_sequence(batch->events[i]);
 		moves[n++].event_id = pj_event_id(batch->events[i]);
 	}
+	if (batch->request->cache)
+	{
+		pj_offset_cache_move(batch->request->cache->offsets, moves, n);
+		return true;
+	}
 	return pj_offsets_move(batch->books, batch->request->pair->tenant, moves,
 						   n);
 }
@@ -127,6 +133,9 @@ init_piece(Piece *piece, PjBatch *batch, int lo, int hi)
 	piece->work.projection = batch->projection;
 	piece->work.tenant = batch->tenant;
 	piece->work.table = pj_pair_table(batch->request->pair);
+	piece->work.trial = pj_pair_is_trial(batch->request->pair);
+	piece->work.cache = batch->request->cache ?
+		batch->request->cache->rows : NULL;
 	piece->work.events = batch->events;
 	piece->work.lo = lo;
 	piece->work.hi = hi;

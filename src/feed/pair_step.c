@@ -272,11 +272,33 @@ last_pending(const PjClaim *claims, int n)
 	return last;
 }
 
+/*
+ * Claim the next items.  If many items are being marked as held, every second
+ * batch takes the newest ones.  Otherwise new events of other aggregates would
+ * wait until all these items are marked.
+ */
+static int
+claim_items(PjStep *step, const PjBounds *bounds, int limit, bool newest,
+			PjClaim **claims)
+{
+	const PjPair *pair = &step->pair;
+	int			n;
+
+	if (newest)
+		return pj_outbox_claim_newest(pair->projection->id, pair->tenant,
+									  limit, bounds->upto, claims);
+	n = pj_outbox_claim(pair->projection->id, pair->tenant, limit,
+						step->claim_after, bounds->upto, claims);
+	step->claim_after = n == limit ? last_pending(*claims, n) : 0;
+	return n;
+}
+
 static PjProgress
 read_queue(PjStep *step, const PjBounds *bounds, int limit)
 {
 	PjPair	   *pair = &step->pair;
 	int64		after = step->claim_after;
+	bool		newest = step->holding && !bounds->announce;
 	PjApplyRequest request = {
 		.pair = pair,
 		.driver = PJ_BY_QUEUE,
@@ -285,15 +307,15 @@ read_queue(PjStep *step, const PjBounds *bounds, int limit)
 	PjApplyResult result;
 	bool		worked;
 
-	request.nclaims = pj_outbox_claim(pair->projection->id, pair->tenant,
-									  limit, after, bounds->upto,
-									  &request.claims);
-	step->claim_after = request.nclaims == limit ?
-		last_pending(request.claims, request.nclaims) : 0;
+	request.nclaims = claim_items(step, bounds, limit, newest,
+								  &request.claims);
 	request.nranges = pj_outbox_ranges(request.claims, request.nclaims,
 									   &request.ranges);
 	pj_apply(&request, &result);
 	note_result(step, &result);
+	step->holding = !newest && request.nclaims == limit && result.held > 0;
+	if (newest)
+		return PJ_MORE;			/* older items are left */
 	if (result.incomplete)
 		step->claim_after = 0;	/* some of these must be done again */
 	worked = !result.conflict &&

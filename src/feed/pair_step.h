@@ -26,6 +26,8 @@ typedef struct PjStep
 	Datum		tenant;
 	int64		claim_after;	/* where to look for pending items; a hint
 								 * that pj_step() updates */
+	bool		holding;		/* the last batch marked items as held, and
+								 * there are more; updated by pj_step() */
 
 	/* set by pj_step_enter() */
 	PjPair		pair;

@@ -7,6 +7,9 @@
  * transactions are writing.  Once those have ended, the log is settled up to
  * that position, and the reader never reads that part again.  intake.c refuses
  * new events at such positions.
+ *
+ * When they have ended, the reader confirms the position, so that other
+ * processes need not find out again.
  */
 #include "base/compat.h"
 
@@ -50,7 +53,7 @@ new_tail(Oid relid)
 		tail = &pj_area->tails[MyDatabaseId % MAX_TAILS];
 	tail->dboid = MyDatabaseId;
 	tail->relid = relid;
-	tail->settled = 0;
+	tail->settled = tail->confirmed = 0;
 	return tail;
 }
 
@@ -89,4 +92,40 @@ pj_published_tail(Oid relid)
 	settled = tail ? tail->settled : 0;
 	SpinLockRelease(&pj_area->tails_lock);
 	return settled;
+}
+
+/*
+ * The log is settled up to here: every snapshot taken from now on sees all
+ * events up to this position.
+ */
+void
+pj_confirm_tail(Oid relid, int64 settled)
+{
+	PublishedTail *tail;
+
+	pj_shmem_attach();
+	if (pj_area == NULL)
+		return;
+	SpinLockAcquire(&pj_area->tails_lock);
+	tail = find_tail(relid);
+	if (tail)
+		tail->confirmed = Max(tail->confirmed, settled);
+	SpinLockRelease(&pj_area->tails_lock);
+}
+
+/* Returns the highest position that a reader has confirmed. */
+int64
+pj_confirmed_tail(Oid relid)
+{
+	PublishedTail *tail;
+	int64		confirmed;
+
+	pj_shmem_attach();
+	if (pj_area == NULL)
+		return 0;
+	SpinLockAcquire(&pj_area->tails_lock);
+	tail = find_tail(relid);
+	confirmed = tail ? tail->confirmed : 0;
+	SpinLockRelease(&pj_area->tails_lock);
+	return confirmed;
 }

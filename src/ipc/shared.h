@@ -94,7 +94,8 @@ typedef struct PublishedTail
 {
 	Oid			dboid;
 	Oid			relid;			/* of the events table */
-	int64		settled;
+	int64		settled;		/* or will be, when the writers have ended */
+	int64		confirmed;		/* the writers have ended */
 } PublishedTail;
 
 /* Protected by the control structure's lock, except for the tails. */

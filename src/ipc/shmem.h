@@ -81,5 +81,7 @@ extern bool pj_launcher_next_hint(Oid *dboid);
 /* published.c */
 extern void pj_publish_tail(Oid relid, int64 settled);
 extern int64 pj_published_tail(Oid relid);
+extern void pj_confirm_tail(Oid relid, int64 settled);
+extern int64 pj_confirmed_tail(Oid relid);
 
 #endif							/* PJ_SHMEM_H */

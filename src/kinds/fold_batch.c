@@ -7,6 +7,9 @@
  * is written after each event instead.  If the rows grow large, they are
  * written and freed during the batch, so that memory does not grow with the
  * batch.
+ *
+ * A replay in one transaction may keep rows from batch to batch and write them
+ * later (row_cache.c).
  */
 #include "base/compat.h"
 
@@ -17,8 +20,12 @@
 #include "utils/typcache.h"
 
 #include "kinds/fold_batch.h"
+#include "kinds/row_cache.h"
 #include "sandbox/deadline.h"
 #include "sandbox/user_context.h"
+
+/* Cached rows written at a time. */
+#define FLUSH_ROWS	1000
 
 /*
  * Hash rows, before or after events are folded into them.  This runs no code
@@ -29,7 +36,7 @@ hash_rows(PjFoldBatch *batch, PjFoldRow *rows, int n, bool after)
 {
 	PjHasher	hasher;
 
-	if (!pj_digest_is_kept(batch->work->projection))
+	if (batch->work->trial || !pj_digest_is_kept(batch->work->projection))
 		return;
 	pj_hasher_begin(&hasher, batch->target.heap, batch->work->projection, 0);
 	for (int i = 0; i < n; i++)
@@ -37,7 +44,8 @@ hash_rows(PjFoldBatch *batch, PjFoldRow *rows, int n, bool after)
 		PjFoldRow  *row = &rows[i];
 		PjDigest	now = {.layout = hasher.layout};
 
-		if (after && !row->touched)
+		/* the first hash of a touched row is known already */
+		if (after != row->touched)
 			continue;
 		if (row->present)
 			pj_hasher_row(&hasher, row->values, row->nulls, &now);
@@ -187,16 +195,41 @@ pj_fold_run(void *arg)
 	PjWork	   *work = batch->work;
 	ErrorContextCallback callback = {error_context_stack, describe_column,
 	batch};
+	bool		keep;
 
 	pj_fold_begin(batch);
 	error_context_stack = &callback;
+	keep = pj_row_cache_can_keep(batch);
 	pj_fold_find_rows(batch);
 	work->at = PJ_UNKNOWN;
 	pj_deadline_begin(batch->timeout_ms);
+	if (keep)
+		pj_row_cache_take(batch);
 	load_rows(batch, batch->rows, batch->nrows);
 	pj_deadline_end();
 	fold_events(batch);
-	write_rows(batch);
+	if (keep)
+		pj_row_cache_keep(batch);
+	else
+		write_rows(batch);
 	error_context_stack = callback.previous;
 	pj_fold_end(batch);
+}
+
+/* Write the cached rows, some at a time.  Runs as the projection's owner. */
+void
+pj_fold_flush(void *arg)
+{
+	PjFoldBatch *batch = arg;
+	bool		more;
+
+	do
+	{
+		pj_fold_begin(batch);
+		batch->rows = palloc(sizeof(PjFoldRow) * FLUSH_ROWS);
+		more = pj_row_cache_next(batch, FLUSH_ROWS) > 0;
+		if (more)
+			write_rows(batch);
+		pj_fold_end(batch);
+	} while (more);
 }

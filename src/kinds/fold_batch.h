@@ -49,5 +49,6 @@ extern void pj_fold_event(PjFoldBatch *batch, PjFoldRow *row,
 extern void pj_fold_begin(PjFoldBatch *batch);
 extern void pj_fold_end(PjFoldBatch *batch);
 extern void pj_fold_run(void *arg);
+extern void pj_fold_flush(void *arg);
 
 #endif							/* PJ_FOLD_BATCH_H */

@@ -157,8 +157,9 @@ end_scan(IndexScanDesc scan)
 	UnregisterSnapshot(snapshot);
 }
 
-static void
-make_room(PjFoldTarget *target, PjFoldRow *rows, int n)
+/* Make room for the values of rows, in the current memory context. */
+void
+pj_fold_make_room(PjFoldTarget *target, PjFoldRow *rows, int n)
 {
 	int			natts = target->desc->natts;
 	Datum	   *values = palloc(sizeof(Datum) * natts * n);
@@ -175,7 +176,8 @@ make_room(PjFoldTarget *target, PjFoldRow *rows, int n)
 
 /*
  * Read the rows of these keys, where they exist, and lock them, so that other
- * sessions cannot change them by hand.
+ * sessions cannot change them by hand.  Rows that
+ * are loaded already are skipped.
  */
 void
 pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n)
@@ -185,13 +187,15 @@ pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n)
 	IndexScanDesc scan;
 
 	if (n > 0 && rows[0].values == NULL)
-		make_room(target, rows, n);
+		pj_fold_make_room(target, rows, n);
 	CommandCounterIncrement();
 	scan = begin_scan(target);
 	for (int i = 0; i < n; i++)
 	{
 		ScanKeyData keys[2];
 
+		if (rows[i].loaded)
+			continue;
 		pj_fold_key(target->index, target->columns.tenant, target->tenant,
 					&keys[target->index->rd_index->indkey.values[0] !=
 						  target->columns.tenant]);

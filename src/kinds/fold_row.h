@@ -69,6 +69,7 @@ extern void pj_fold_open(PjFoldTarget *target, const PjProjection *projection,
 						 Oid relid, Oid table, const char *tenant);
 extern void pj_fold_key(Relation index, AttrNumber attno, Datum value,
 						ScanKey key);
+extern void pj_fold_make_room(PjFoldTarget *target, PjFoldRow *rows, int n);
 extern void pj_fold_load(PjFoldTarget *target, PjFoldRow *rows, int n);
 extern void pj_fold_set(PjFoldTarget *target, PjFoldRow *row, int place,
 						Datum value, bool isnull);

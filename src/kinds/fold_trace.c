@@ -61,6 +61,17 @@ row_as_json(PjFoldBatch *batch, const PjFoldRow *row)
 	return json;
 }
 
+/* Does an event belong to the row of this key? */
+static bool
+is_of_row(PjFoldBatch *batch, const PjEvent *event, Datum row_key)
+{
+	Datum		key;
+
+	return pj_fold_event_key(batch, event, &key) &&
+		pj_fold_equal(&batch->target, batch->target.columns.key, key,
+					  row_key);
+}
+
 /* Fold the events that belong to the row. */
 static void
 trace_events(PjFoldBatch *batch, PjFoldTrace *trace, PjFoldRow *row)
@@ -72,16 +83,12 @@ trace_events(PjFoldBatch *batch, PjFoldTrace *trace, PjFoldRow *row)
 	{
 		const PjEvent *event = work->events[i];
 		bool		before = row->present;
-		Datum		key;
 
 		CHECK_FOR_INTERRUPTS();
 		work->at = i;
 		if (event->skipped)
 			continue;
-		if (batch->kept->code->key &&
-			(!pj_fold_event_key(batch, event, &key) ||
-			 !pj_fold_equal(&batch->target, batch->target.columns.key, key,
-							row->key)))
+		if (batch->kept->code->key && !is_of_row(batch, event, row->key))
 			continue;
 		if (pj_fold_has_seen(batch, row, event))
 			continue;
@@ -146,6 +153,45 @@ pj_fold_can_trace(const PjProjection *projection)
 
 	table_close(target, AccessShareLock);
 	return possible;
+}
+
+/* Finding the events of a row. */
+typedef struct Matching
+{
+	PjFoldBatch batch;
+	Datum		key;			/* as text */
+	bool	   *matches;
+} Matching;
+
+/* The part that runs as the projection's owner. */
+static void
+run_match(void *arg)
+{
+	Matching   *matching = arg;
+	PjFoldBatch *batch = &matching->batch;
+	PjWork	   *work = batch->work;
+	Datum		key;
+
+	pj_fold_begin(batch);
+	pj_set_replay(true);
+	key = traced_key(batch, matching->key);
+	for (work->at = work->lo; work->at < work->hi; work->at++)
+		matching->matches[work->at] = is_of_row(batch,
+												work->events[work->at], key);
+	pj_fold_end(batch);
+}
+
+/* Find out which events belong to the row of a key. */
+void
+pj_fold_match(PjWork *work, Datum key, bool *matches)
+{
+	Matching	matching = {
+		.batch = {.work = work,.kept = pj_fold_find(work->projection)},
+		.key = key,
+		.matches = matches,
+	};
+
+	pj_kind_run(work, false, run_match, &matching);
 }
 
 /* Fold events that have been applied before into one row, in memory. */

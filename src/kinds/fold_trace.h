@@ -26,6 +26,7 @@ typedef struct PjFoldTrace
 } PjFoldTrace;
 
 extern bool pj_fold_can_trace(const PjProjection *projection);
+extern void pj_fold_match(PjWork *work, Datum key, bool *matches);
 extern void pj_fold_trace(PjWork *work, PjFoldTrace *trace);
 
 #endif							/* PJ_FOLD_TRACE_H */

@@ -62,6 +62,12 @@ describe_event(void *arg)
 	if (geterrcode() == ERRCODE_INSUFFICIENT_PRIVILEGE)
 		errhint("The code runs as the projection's owner \"%s\": grant it what is missing; with row-level security, it needs a policy that allows the rows of projector_tenant_id(). A handler that appends events needs option \"may_append\" and the privileges of an appender.",
 				work->projection->owner);
+	if (work->hi == work->lo)
+	{
+		errcontext("projection \"%s\", rows of tenant \"%s\"",
+				   work->projection->name, work->tenant);
+		return;
+	}
 	if (work->at == PJ_UNKNOWN && work->hi - work->lo > 1)
 	{
 		errcontext("projection \"%s\", %d events of tenant \"%s\"",

@@ -37,6 +37,9 @@ typedef struct PjDefinition
 								 * "depends_on"; else NULL */
 } PjDefinition;
 
+/* Rows of a fold that are kept from batch to batch (row_cache.c). */
+typedef struct PjRowCache PjRowCache;
+
 /* It is not known which event failed.  It is found by trying fewer events. */
 #define PJ_UNKNOWN (-1)
 
@@ -47,6 +50,8 @@ typedef struct PjWork
 	const char *tenant;
 	Oid			table;			/* if valid, a fold's rows are in this table
 								 * instead of its target */
+	bool		trial;			/* no digest is needed */
+	PjRowCache *cache;			/* keeps a fold's rows, or NULL */
 	PjEvent    *const *events;
 	int			lo;				/* the first event */
 	int			hi;				/* one after the last event */
@@ -97,6 +102,12 @@ typedef struct PjKind
 	 * work->at is the one that failed.
 	 */
 	void		(*apply) (PjWork *work);
+
+	/*
+	 * Write the rows in work->cache.  There are no events.  NULL if this kind
+	 * caches no rows.
+	 */
+	void		(*flush) (PjWork *work);
 } PjKind;
 
 extern const PjKind pj_kind_handler;

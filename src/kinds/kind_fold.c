@@ -121,6 +121,15 @@ fold_apply(PjWork *work)
 	pj_kind_run(work, true, pj_fold_run, &batch);
 }
 
+static void
+fold_flush(PjWork *work)
+{
+	PjFoldBatch batch = {.work = work,.kept = pj_fold_find(work->projection),
+	.timeout_ms = pj_kind_timeout(work->projection)};
+
+	pj_kind_run(work, true, pj_fold_flush, &batch);
+}
+
 const PjKind pj_kind_fold = {
 	.id = PJ_KIND_FOLD,
 	.check = fold_check,
@@ -129,6 +138,7 @@ const PjKind pj_kind_fold = {
 	.retry_code = fold_retry,
 	.sweep = pj_folds_sweep,
 	.apply = fold_apply,
+	.flush = fold_flush,
 };
 
 const PjKind pj_kind_fold_columns = {
@@ -139,4 +149,5 @@ const PjKind pj_kind_fold_columns = {
 	.retry_code = fold_retry,
 	.sweep = pj_folds_sweep,
 	.apply = fold_apply,
+	.flush = fold_flush,
 };

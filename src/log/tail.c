@@ -16,7 +16,8 @@
  * VACUUM and ANALYZE take a different lock and do not count.
  *
  * H and the list are kept from one call to the next.  So the tail advances
- * even if there are always some writers.
+ * even if there are always some writers.  What one process has
+ * found settled is settled for all (published.c).
  */
 #include "base/compat.h"
 
@@ -30,6 +31,7 @@
 #include "utils/timestamp.h"
 
 #include "ipc/shmem.h"
+#include "ipc/waiters.h"
 #include "log/log_read.h"
 #include "log/tail.h"
 
@@ -59,21 +61,55 @@ is_writer(const LockInstanceData *lock, Oid relid)
 		(lock->holdMask & WRITER_LOCKS) != 0;
 }
 
-/*
- * List the transactions that hold a writer's lock on the events table, in
- * memory that lives as long as the process.
- */
-void
-pj_writers_note(PjWriters *writers)
+/* Do we hold a writer's lock ourselves? */
+static bool
+is_mine(const LOCKTAG *tag)
 {
-	Oid			relid = pj_source_relid();
+	for (LOCKMODE mode = RowExclusiveLock; mode <= AccessExclusiveLock; mode++)
+		if ((LOCKBIT_ON(mode) & WRITER_LOCKS) != 0 && LockHeldByMe(tag, mode))
+			return true;
+	return false;
+}
+
+/*
+ * List the transactions whose locks conflict with ShareLock.  They are the
+ * writers, unless some transaction has a ShareUpdateExclusiveLock (vacuum) or a
+ * lock that conflicts with that.  In this case the list stays empty, and the
+ * result is false.
+ */
+static bool
+note_conflicts(PjWriters *writers, Oid relid)
+{
+	LOCKTAG		tag;
+	VirtualTransactionId *ids;
+	int			n,
+				nothers = 0;
+
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, relid);
+	ids = GetLockConflicts(&tag, ShareLock, &n);
+	if (n > 0)
+		pfree(GetLockConflicts(&tag, ShareUpdateExclusiveLock, &nothers));
+	if (nothers == 0)
+	{
+		writers->mine = is_mine(&tag);
+		writers->count = n;
+	}
+	if (nothers == 0 && n > 0)
+	{
+		writers->ids = MemoryContextAlloc(TopMemoryContext,
+										  sizeof(VirtualTransactionId) * n);
+		memcpy(writers->ids, ids, sizeof(VirtualTransactionId) * n);
+	}
+	pfree(ids);
+	return nothers == 0;
+}
+
+/* The same from a list of all locks, which says which lock each one is. */
+static void
+note_holders(PjWriters *writers, Oid relid)
+{
 	LockData   *locks = GetLockStatusData();
 
-	if (writers->ids)
-		pfree(writers->ids);
-	writers->ids = NULL;
-	writers->count = 0;
-	writers->mine = false;
 	for (int i = 0; i < locks->nelements; i++)
 	{
 		const LockInstanceData *lock = &locks->locks[i];
@@ -98,6 +134,24 @@ pj_writers_note(PjWriters *writers)
 	}
 	pfree(locks->locks);
 	pfree(locks);
+}
+
+/*
+ * List the transactions that hold a writer's lock on the events table, in
+ * memory that lives as long as the process.
+ */
+void
+pj_writers_note(PjWriters *writers)
+{
+	Oid			relid = pj_source_relid();
+
+	if (writers->ids)
+		pfree(writers->ids);
+	writers->ids = NULL;
+	writers->count = 0;
+	writers->mine = false;
+	if (!note_conflicts(writers, relid))
+		note_holders(writers, relid);
 }
 
 /*
@@ -174,6 +228,7 @@ pj_tail_reaches(int64 log_seq, int timeout_ms)
 			return false;
 		known.settled = Max(known.settled, known.next);
 		known.pending = false;
+		pj_confirm_tail(known.relid, known.settled);
 	}
 }
 
@@ -189,5 +244,18 @@ pj_tail(int timeout_ms)
 	check_known();
 	last = pj_source_last_log_seq();
 	(void) pj_tail_reaches(last, timeout_ms);
+	pj_waiters_settled(known.settled);
 	return known.settled;
+}
+
+/*
+ * Has some process found the log settled up to this position?  Does not compute
+ * the tail.
+ */
+bool
+pj_tail_is_known_to_reach(int64 log_seq)
+{
+	check_known();
+	known.settled = Max(known.settled, pj_confirmed_tail(known.relid));
+	return known.settled >= log_seq;
 }

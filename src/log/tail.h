@@ -20,5 +20,6 @@ extern void pj_writers_note(PjWriters *writers);
 extern bool pj_writers_gone(PjWriters *writers, int timeout_ms);
 extern bool pj_tail_reaches(int64 log_seq, int timeout_ms);
 extern int64 pj_tail(int timeout_ms);
+extern bool pj_tail_is_known_to_reach(int64 log_seq);
 
 #endif							/* PJ_TAIL_H */

@@ -140,6 +140,19 @@ static PjStatement forget[] = {
 	FORGET("projection_digests"),
 };
 
+#define HAS_BOOKS(table) \
+	"EXISTS (SELECT FROM projector." table \
+	" WHERE projection_id = " PJ_BOOKS_OF_BUILD ")"
+
+static PjStatement select_books = {
+	.sql = "SELECT WHERE " HAS_BOOKS("projection_offsets")
+	" OR " HAS_BOOKS("apply_outbox") " OR " HAS_BOOKS("projection_failures")
+	" OR " HAS_BOOKS("projection_digests"),
+	.expect = SPI_OK_SELECT,
+	.nargs = 1,
+	.argtypes = {INT4OID},
+};
+
 /* Is there a unique or exclusion constraint besides the primary key? */
 static bool
 has_other_keys(Relation target)
@@ -364,6 +377,15 @@ is_as_made(Relation table, Oid owner)
 }
 
 /* ---- the build ---- */
+
+/* Is there no bookkeeping of any build of a projection? */
+bool
+pj_aside_is_blank(int32 projection_id)
+{
+	Datum		values[1] = {Int32GetDatum(projection_id)};
+
+	return pj_execute(&select_books, values, NULL) == 0;
+}
 
 /* Delete the bookkeeping of a build. */
 void

@@ -18,6 +18,7 @@ extern bool pj_aside_find(const PjProjection *projection, const char *name,
 extern void pj_aside_take_over(const PjProjection *projection,
 							   const PjRun *run);
 extern void pj_aside_drop(const PjRun *run);
+extern bool pj_aside_is_blank(int32 projection_id);
 extern void pj_aside_forget(int32 projection_id, Datum tenant);
 extern void pj_aside_empty(Oid aside);
 

@@ -19,6 +19,7 @@
 
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
+#include "common/hashfn.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -53,11 +54,16 @@ static const char compare_sql[] =
 " WHERE (l.high, l.low) IS DISTINCT FROM (r.high, r.low)"
 " ORDER BY 1, 2 LIMIT $1";
 
-/* One target's rows, live or rebuilt: the key and the hash of each. */
+/*
+ * One target's rows, live or rebuilt: the key and the hash of each row, and a sum
+ * over hashes of both.  If two sums are equal, the rows are taken to be equal, as
+ * two rows with equal hashes are.
+ */
 typedef struct Side
 {
 	Tuplestorestate *rows;
 	TupleDesc	desc;
+	PjDigest	sum;
 } Side;
 
 /* The state for one tenant. */
@@ -100,9 +106,16 @@ keep_row(void *arg, const PjRow *row)
 		Int64GetDatum((int64) row->hash.high),
 	Int64GetDatum((int64) row->hash.low)};
 	bool		nulls[3] = {false};
+	const unsigned char *key = (const unsigned char *) row->key;
+	PjDigest	both = {
+		.high = hash_bytes_extended(key, strlen(row->key), row->hash.high),
+		.low = hash_bytes_extended(key, strlen(row->key), row->hash.low),
+		.rows = 1,
+	};
 
 	tuplestore_putvalues(reading->side->rows, reading->side->desc, values,
 						 nulls);
+	pj_digest_add(&reading->side->sum, &both);
 	pj_digest_add(reading->digest, &row->hash);
 }
 
@@ -167,6 +180,12 @@ note_difference(Trying *trying, int i)
 	difference->in_rebuilt = DatumGetBool(pj_result(i, 4, &isnull));
 }
 
+static bool
+is_same_sum(const PjDigest *a, const PjDigest *b)
+{
+	return a->high == b->high && a->low == b->low && a->rows == b->rows;
+}
+
 /* Compare both sides of a target.  This involves no users' types. */
 static void
 compare_sides(Trying *trying, int target)
@@ -176,6 +195,9 @@ compare_sides(Trying *trying, int target)
 	Datum		values[1] = {Int64GetDatum(Max(trial->max - trial->nshown, 1))};
 	int			rc;
 
+	trying->nshown[target] = trial->nshown;
+	if (is_same_sum(&trying->live[target].sum, &trying->rebuilt[target].sum))
+		return;
 	PushActiveSnapshot(GetLatestSnapshot());
 	SPI_connect();
 	register_side(&trying->live[target], "live");
@@ -276,9 +298,36 @@ empty_place(const PjTrial *trial)
 {
 	const PjProjection *projection = trial->pair.projection;
 
-	pj_aside_forget(projection->id, trial->pair.tenant);
+	if (!trial->place->blank)
+		pj_aside_forget(projection->id, trial->pair.tenant);
 	if (!OidIsValid(trial->place->table))
 		(void) pj_clear(projection, trial->pair.tenant, trial->aggregate);
+}
+
+/*
+ * Apply events one by one as far as they are watched, and those in between
+ * together.
+ */
+static void
+apply_watched(PjReplay *replay, PjEvent *events, int n)
+{
+	PjTrial    *trial = replay->arg;
+	bool	   *watched = palloc0(sizeof(bool) * n);
+	int			first = 0;
+
+	if (trial->pair.projection->log_ordered)
+		pj_events_sort_by_log(events, n);
+	trial->choose(trial, events, n, watched);
+	for (int i = 0; i < n; i++)
+	{
+		if (!watched[i] && i < n - 1)
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		pj_replay_apply(replay, events + first, i + 1 - first);
+		if (watched[i])
+			trial->watch(trial, &events[i]);
+		first = i + 1;
+	}
 }
 
 static void
@@ -294,19 +343,22 @@ replay(PjTrial *trial)
 	pair.destination = trial->place;
 	pj_replay_init(&replay, &pair, PG_INT64_MAX);
 	if (trial->watch)
-		replay.max = 1;
+	{
+		replay.apply = apply_watched;
+		replay.arg = trial;
+	}
 	replay.on_error = PJ_ERROR_RAISED;
 	replay.walk.aggregate = trial->aggregate;
 	replay.walk.alone = trial->aggregate != 0;
 	replay.bounded = trial->bounded;
+	pj_replay_in_memory(&replay);
 	caller = MemoryContextSwitchTo(batch);
 	while (pj_replay_batch(&replay) > 0)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (trial->watch)
-			trial->watch(trial, &replay);
 		MemoryContextReset(batch);
 	}
+	pj_replay_flush(&replay);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(batch);
 }
@@ -460,7 +512,8 @@ make_place(void *arg)
 {
 	Placing    *placing = arg;
 	PjProjection *projection = placing->projection;
-	PjDestination place = {.books = pj_books_of_build(projection->id)};
+	PjDestination place = {.books = pj_books_of_build(projection->id),
+	.trial = true,.blank = pj_aside_is_blank(projection->id)};
 	char	   *name = psprintf("dry_run_%d", MyProcPid);
 
 	if (pj_aside_possible(projection))

@@ -32,9 +32,14 @@ typedef struct PjTrial
 	bool		bounded;		/* replay only events that have been applied */
 	int			max;			/* maximum number of differences to return */
 
-	/* called after each batch, if not NULL; then a batch is one event */
-	void		(*watch) (struct PjTrial *trial, const PjReplay *replay);
-	void	   *watcher;		/* for the callback */
+	/*
+	 * If not NULL, "choose" says which events are watched, and "watch" is
+	 * called after each of those.  Triggers must keep rows from being cached.
+	 */
+	void		(*choose) (struct PjTrial *trial, PjEvent *events, int n,
+						   bool *watched);
+	void		(*watch) (struct PjTrial *trial, const PjEvent *event);
+	void	   *watcher;		/* argument for those functions */
 
 	/* results */
 	const PjDestination *place; /* where events were replayed to */

@@ -51,15 +51,6 @@ static PjStatement select_events = {
 	.argtypes = {TEXTOID, TEXTOID, INT4OID, TEXTARRAYOID},
 };
 
-static PjStatement select_event = {
-	.sql = "SELECT e.log_seq, e.aggregate_id, e.sequence_number, e.event_type,"
-	" e.recorded_at, e.payload FROM projector.events e"
-	" WHERE e.tenant_id = $1 AND e.log_seq = $2",
-	.expect = SPI_OK_SELECT,
-	.nargs = 2,
-	.argtypes = {TEXTOID, INT8OID},
-};
-
 typedef struct Explanation
 {
 	PjProjection *projection;
@@ -164,18 +155,6 @@ explain_in_memory(Explanation *explanation)
 
 /* ---- on trial ---- */
 
-/* Add row i of the last result, with the state after that event. */
-static void
-add_event(const Explanation *explanation, int i, Datum state)
-{
-	Datum		values[NUM_COLUMNS];
-	bool		nulls[NUM_COLUMNS] = {false};
-
-	for (int column = 0; column < COLUMN_STATE; column++)
-		values[column] = pj_result(i, column + 1, &nulls[column]);
-	add_values(explanation, values, nulls, state);
-}
-
 static bool
 is_same_json(Datum a, Datum b)
 {
@@ -185,21 +164,36 @@ is_same_json(Datum a, Datum b)
 								  &DatumGetJsonbP(b)->root) == 0;
 }
 
+/* Watch the events of the row.  Those of other rows leave it as it is. */
+static void
+choose_events(PjTrial *trial, PjEvent *events, int n, bool *watched)
+{
+	const Explanation *explanation = trial->watcher;
+	PjEvent   **pointers = palloc(sizeof(PjEvent *) * n);
+	PjWork		work = {
+		.projection = trial->pair.projection,
+		.tenant = TextDatumGetCString(trial->pair.tenant),
+		.events = pointers,
+		.hi = n,
+	};
+
+	for (int i = 0; i < n; i++)
+		pointers[i] = &events[i];
+	pj_fold_match(&work, explanation->key, watched);
+}
+
 /* An event has been replayed: did it change the row? */
 static void
-watch_event(PjTrial *trial, const PjReplay *replay)
+watch_event(PjTrial *trial, const PjEvent *event)
 {
 	Explanation *explanation = trial->watcher;
 	Datum		now = pj_trial_row(trial, explanation->key);
-	Datum		values[2] = {trial->pair.tenant,
-	Int64GetDatum(replay->last_log_seq)};
 	MemoryContext caller;
 
 	/* every event changes the row's stamp; a deleted row has none */
 	if (is_same_json(now, explanation->before))
 		return;
-	pj_execute(&select_event, values, NULL);
-	add_event(explanation, 0, now);
+	add_traced(explanation, event, now);
 	caller = MemoryContextSwitchTo(explanation->context);
 	if (explanation->before)
 		pfree(DatumGetPointer(explanation->before));
@@ -216,8 +210,8 @@ run_trial(const PjDestination *place, void *arg)
 static void
 explain_on_trial(Explanation *explanation)
 {
-	PjTrial		trial = {.bounded = true,.watch = watch_event,
-	.watcher = explanation};
+	PjTrial		trial = {.bounded = true,.choose = choose_events,
+	.watch = watch_event,.watcher = explanation};
 
 	if (pj_clear_by_aggregate(explanation->projection))
 		trial.aggregate = explanation->key;
@@ -226,6 +220,18 @@ explain_on_trial(Explanation *explanation)
 }
 
 /* ---- handlers and statements ---- */
+
+/* Add row i of the last result. */
+static void
+add_event(const Explanation *explanation, int i)
+{
+	Datum		values[NUM_COLUMNS];
+	bool		nulls[NUM_COLUMNS] = {false};
+
+	for (int column = 0; column < COLUMN_STATE; column++)
+		values[column] = pj_result(i, column + 1, &nulls[column]);
+	add_values(explanation, values, nulls, (Datum) 0);
+}
 
 static void
 list_events(const Explanation *explanation)
@@ -237,7 +243,7 @@ list_events(const Explanation *explanation)
 							   projection->event_types ? NULL : "   n");
 
 	for (int i = 0; i < n; i++)
-		add_event(explanation, i, 0);
+		add_event(explanation, i);
 }
 
 /*

@@ -76,12 +76,14 @@ replay_all(PjReplay *replay)
 
 	CommandCounterIncrement();
 	replay->walk.snapshot = RegisterSnapshot(GetLatestSnapshot());
+	pj_replay_in_memory(replay);
 	while (pj_replay_batch(replay) > 0)
 	{
 		CHECK_FOR_INTERRUPTS();
 		report_progress(replay, &reported_at);
 		MemoryContextReset(batch);
 	}
+	pj_replay_flush(replay);
 	UnregisterSnapshot(replay->walk.snapshot);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(batch);

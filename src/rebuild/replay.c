@@ -17,6 +17,7 @@
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
+#include "apply/replay_cache.h"
 #include "rebuild/replay.h"
 #include "state/offset.h"
 #include "state/outbox.h"
@@ -57,6 +58,30 @@ pj_replay_init(PjReplay *replay, PjPair *pair, int64 upto)
 	replay->walk.event_types = pair->projection->event_types;
 }
 
+/*
+ * Keep in memory the rows that many batches would write.  The caller replays in
+ * one transaction or subtransaction, and calls pj_replay_flush() at the end.
+ * Does nothing if errors of single events are caught.
+ */
+void
+pj_replay_in_memory(PjReplay *replay)
+{
+	MemoryContext caller = MemoryContextSwitchTo(replay->context);
+
+	if (replay->pair->projection->log_ordered &&
+		replay->on_error == PJ_ERROR_RAISED)
+		replay->cache = pj_replay_cache_make(replay->pair);
+	MemoryContextSwitchTo(caller);
+}
+
+/* Write the rows that are kept in memory. */
+void
+pj_replay_flush(PjReplay *replay)
+{
+	if (replay->cache)
+		pj_replay_cache_flush(replay->cache);
+}
+
 /* Returns the next events; for log order, they are in that order. */
 int
 pj_replay_read(const PjReplay *replay, PjEvent **events)
@@ -71,8 +96,9 @@ pj_replay_read(const PjReplay *replay, PjEvent **events)
 							  replay->max, events, &more);
 }
 
-static void
-apply_events(PjReplay *replay, PjEvent *events, int n)
+/* Apply events, which come after those of the last call. */
+void
+pj_replay_apply(PjReplay *replay, PjEvent *events, int n)
 {
 	bool		by_log = replay->pair->projection->log_ordered;
 	PjApplyRequest request = {
@@ -82,6 +108,7 @@ apply_events(PjReplay *replay, PjEvent *events, int n)
 		.ngiven = n,
 		.on_error = replay->on_error,
 		.rebuild = true,
+		.cache = replay->cache,
 	};
 	PjApplyResult result;
 
@@ -100,6 +127,12 @@ apply_events(PjReplay *replay, PjEvent *events, int n)
 	if (by_log && result.passed < pj_event_log_seq(&events[n - 1]))
 		elog(ERROR, "events of a replay were left behind");
 	pj_apply_count(&result, &replay->counts);
+	if (replay->cache == NULL)
+		return;
+	replay->cache->last_log_seq = Max(replay->cache->last_log_seq,
+									  result.last_log_seq);
+	if (pj_replay_cache_is_full(replay->cache))
+		pj_replay_cache_flush(replay->cache);
 }
 
 /*
@@ -159,8 +192,10 @@ pj_replay_batch(PjReplay *replay)
 		return 0;
 	pj_replay_move_on(replay, &events[n - 1]);
 	kept = replay->bounded ? pj_replay_cut(replay->pair, events, n) : n;
-	if (kept > 0)
-		apply_events(replay, events, kept);
+	if (kept > 0 && replay->apply)
+		replay->apply(replay, events, kept);
+	else if (kept > 0)
+		pj_replay_apply(replay, events, kept);
 	return n;
 }
 

@@ -600,5 +600,9 @@ pj_cursor_save(const PjPair *pair, const PjCounts *counts)
 	assert_locked(pair);
 	if (!save_row(pair, counts))
 		pj_execute(&save, values, NULL);
-	pj_waiters_tell(pair->projection->id, pair->tenant);
+	if (pair->state == PJ_STOPPED)
+		pj_waiters_tell(pair->projection->id, pair->tenant);
+	else
+		pj_waiters_tell_range(pair->projection->id, pair->tenant, 0,
+							  pair->last_log_seq);
 }

@@ -66,6 +66,8 @@ extern void pj_outbox_enqueue(int32 projection_id, PjEvent *const *events,
 							  int n);
 extern int	pj_outbox_claim(int32 projection_id, Datum tenant, int limit,
 							int64 after, int64 upto, PjClaim **claims);
+extern int	pj_outbox_claim_newest(int32 projection_id, Datum tenant,
+								   int limit, int64 upto, PjClaim **claims);
 extern int	pj_outbox_claim_pending(int32 projection_id, Datum tenant,
 									int limit, int64 upto, PjClaim **claims);
 extern bool pj_outbox_claim_one(int32 projection_id, Datum tenant,

@@ -45,6 +45,19 @@ static PjStatement claim_next = {
 	.argtypes = {INT4OID, TEXTOID, INT4OID, TIMESTAMPTZOID, INT8OID, INT8OID},
 };
 
+/* The newest pending items. */
+static PjStatement claim_newest = {
+	.sql = "WITH p AS MATERIALIZED (SELECT" ITEM_COLUMNS
+	"FROM projector.apply_outbox WHERE projection_id = $1"
+	" AND tenant_id = $2 AND status = 'pending' AND NOT held"
+	" AND log_seq <= $4 ORDER BY log_seq DESC LIMIT $3"
+	" FOR UPDATE SKIP LOCKED)"
+	" SELECT * FROM p ORDER BY aggregate_id, sequence_number",
+	.expect = SPI_OK_SELECT,
+	.nargs = 4,
+	.argtypes = {INT4OID, TEXTOID, INT4OID, INT8OID},
+};
+
 /* The row of an event in the log is found by its log position ... */
 static PjStatement claim_at = {
 	.sql = "SELECT" ITEM_COLUMNS
@@ -171,6 +184,16 @@ read_claim(int row, PjClaim *claim)
 	pfree(nulls);
 }
 
+/* Copy all rows of the last result.  Returns how many there are. */
+static int
+read_claims(int n, PjClaim **claims)
+{
+	*claims = palloc(sizeof(PjClaim) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+		read_claim(i, &(*claims)[i]);
+	return n;
+}
+
 /* Claim pending items, and failed ones that are due at the given time. */
 static int
 claim_due(int32 projection_id, Datum tenant, int limit, TimestampTz time,
@@ -179,12 +202,8 @@ claim_due(int32 projection_id, Datum tenant, int limit, TimestampTz time,
 	Datum		values[6] = {Int32GetDatum(projection_id), tenant,
 		Int32GetDatum(limit), TimestampTzGetDatum(time),
 	Int64GetDatum(upto), Int64GetDatum(after)};
-	int			n = pj_execute(&claim_next, values, NULL);
 
-	*claims = palloc(sizeof(PjClaim) * Max(n, 1));
-	for (int i = 0; i < n; i++)
-		read_claim(i, &(*claims)[i]);
-	return n;
+	return read_claims(pj_execute(&claim_next, values, NULL), claims);
 }
 
 /*
@@ -197,6 +216,17 @@ pj_outbox_claim(int32 projection_id, Datum tenant, int limit, int64 after,
 {
 	return claim_due(projection_id, tenant, limit, pj_now(), after, upto,
 					 claims);
+}
+
+/* Claim the newest pending items of a pair. */
+int
+pj_outbox_claim_newest(int32 projection_id, Datum tenant, int limit,
+					   int64 upto, PjClaim **claims)
+{
+	Datum		values[4] = {Int32GetDatum(projection_id), tenant,
+	Int32GetDatum(limit), Int64GetDatum(upto)};
+
+	return read_claims(pj_execute(&claim_newest, values, NULL), claims);
 }
 
 /* Claim pending items of a pair, but none that have failed. */

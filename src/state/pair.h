@@ -33,6 +33,9 @@ typedef struct PjDestination
 	int32		books;			/* that id, in column projection_id */
 	Oid			table;			/* contains a fold's rows; if invalid, the
 								 * target does */
+	bool		trial;			/* everything will be rolled back */
+	bool		blank;			/* there were no rows under that id when the
+								 * destination was made */
 } PjDestination;
 
 typedef struct PjPair
@@ -86,6 +89,13 @@ static inline Oid
 pj_pair_table(const PjPair *pair)
 {
 	return pair->destination ? pair->destination->table : InvalidOid;
+}
+
+/* Will everything be rolled back?  Then no digest is needed. */
+static inline bool
+pj_pair_is_trial(const PjPair *pair)
+{
+	return pair->destination && pair->destination->trial;
 }
 
 /* Must the log be read before anything else? */

@@ -37,10 +37,39 @@ EOS
 sub start_wait
 {
 	my ($of) = @_;
+	return start_query("SELECT projector_wait('model', $of, 1, '120 s')");
+}
+
+sub start_query
+{
+	my ($query) = @_;
 	my %session = (out => '', err => '');
-	$session{handle} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', "SELECT projector_wait('model', $of, 1, '120 s')" ],
+	$session{handle} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $query ],
 		'>', \$session{out}, '2>', \$session{err});
 	return \%session;
+}
+
+# Sessions that wait for a position of tenant "crowd" in the log, asleep.
+sub start_log_waiters
+{
+	my ($n, $position) = @_;
+	my @sessions = map { start_query("SELECT projector_wait_log('follower', 'crowd', $position, '180 s')") } 1 .. $n;
+	$node->poll_query_until('postgres', qq{SELECT count(*) = $n FROM pg_stat_activity WHERE query LIKE 'SELECT projector_wait_log%' AND wait_event_type = 'Extension'})
+		or die "they do not wait";
+	return @sessions;
+}
+
+# How many of some sessions end with this answer.
+sub count_answers
+{
+	my ($answer, @sessions) = @_;
+	my $found = 0;
+	foreach my $session (@sessions)
+	{
+		eval { $session->{handle}->finish };
+		$found++ if $session->{out} eq "$answer\n";
+	}
+	return $found;
 }
 
 # Every event is waited for as soon as it is committed: the apply may commit before, between or
@@ -104,6 +133,48 @@ sql(q{BEGIN; SELECT projector_append('crowd', 'y', 'E', '1'); PREPARE TRANSACTIO
 is(sql(q{SELECT projector_wait('model', 'crowd', 'y', 1, '50 ms')}), 'timeout', 'what is prepared is not there');
 sql(q{COMMIT PREPARED 'p'});
 is(sql(q{SELECT projector_wait('model', 'crowd', 'y', 1, '60 s')}), 'applied', 'once it is committed it is');
+
+# A position in the log: every one is waited for as soon as it is committed.
+my $triple = $node->basedir . '/triple.sql';
+append_to_file($triple, <<'EOS');
+\set a random(1, 200)
+SELECT projector_append('t' || :client_id % 3, 'b' || :client_id || '-' || :a, 'E', '1') AS s \gset
+SELECT max(log_seq) AS l FROM projector.events WHERE tenant_id = 't' || :client_id % 3 AND aggregate_id = 'b' || :client_id || '-' || :a \gset
+SELECT 1 / (projector_wait_log('follower', 't' || :client_id % 3, :l) = 'applied')::int;
+SELECT 1 / count(*) FROM follower WHERE tenant_id = 't' || :client_id % 3 AND id = 'b' || :client_id || '-' || :a AND n >= :s;
+EOS
+$ended = eval {
+	IPC::Run::run([ 'pgbench', '-n', '-c', '16', '-j', '2', '-t', '200', '-f', $triple, $node->connstr('postgres') ], '>&', \$said,
+		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+};
+ok($ended && $said !~ /aborted/, '3,200 positions, each waited for by its appender') or diag($said);
+
+# One of those who wait for an open transaction finds out for all when it has ended.  Whoever that
+# is may go, and many of the others.
+sql(q{BEGIN; SELECT projector_append('crowd', 'w', 'E', '1'); PREPARE TRANSACTION 'w'});
+my $position = sql(q{SELECT last_value FROM projector.events_log_seq_seq});
+@waiters = start_log_waiters(40, $position);
+foreach my $round (1 .. 3)
+{
+	sql(q{SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity WHERE query LIKE 'SELECT projector_wait_log%' AND pid <> pg_backend_pid() ORDER BY backend_start LIMIT 10) w});
+	$node->poll_query_until('postgres', "SELECT count(*) = 40 - 10 * $round FROM pg_stat_activity WHERE query LIKE 'SELECT projector_wait_log%' AND pid <> pg_backend_pid()");
+}
+sql(q{COMMIT PREPARED 'w'});
+is(count_answers('applied', @waiters), 10, 'those who are left are told of its end');
+
+# Who waits for a position that has not been reached is not woken by what is applied meanwhile.
+sub looks { return sql(q{SELECT pg_stat_force_next_flush(); SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'apply_outbox_dead_idx'}) =~ s/\s//gr }
+my $append = $node->basedir . '/append.sql';
+append_to_file($append, q{SELECT projector_append('crowd', 'v', 'E', '1');});
+my $before = looks();
+$position = sql(q{SELECT last_value + 301 FROM projector.events_log_seq_seq});
+@waiters = start_log_waiters(20, $position);
+IPC::Run::run([ 'pgbench', '-n', '-t', '300', '-f', $append, $node->connstr('postgres') ], '>&', \$said) or die $said;
+sql(q{SELECT projector_append('crowd', 'v', 'E', '1')});
+is(count_answers('applied', @waiters), 20, 'positions in the future are waited for');
+$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE query LIKE 'SELECT projector_wait_log%' AND pid <> pg_backend_pid()});
+my $looks = looks() - $before;
+ok($looks >= 20 && $looks < 20 * 40, 'with few looks') or diag($looks);
 
 # On a standby.
 $node->backup('b');
