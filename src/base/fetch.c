@@ -21,6 +21,7 @@
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
 
 #include "base/fetch.h"
 
@@ -217,4 +218,23 @@ pj_fetch_end(PjFetch *fetch)
 	ExecDropSingleTupleTableSlot(fetch->slot);
 	index_close(fetch->index, AccessShareLock);
 	table_close(fetch->heap, AccessShareLock);
+}
+
+/* A copy of the row with these keys as it is now, or NULL. */
+HeapTuple
+pj_fetch_copy(PjTable *table, int nkeys, ScanKey keys)
+{
+	Snapshot	snapshot;
+	PjFetch		fetch;
+	HeapTuple	row;
+
+	CommandCounterIncrement();
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	pj_fetch_begin(&fetch, table, snapshot, nkeys, keys);
+	row = pj_fetch_next(&fetch, ForwardScanDirection);
+	if (row)
+		row = heap_copytuple(row);
+	pj_fetch_end(&fetch);
+	UnregisterSnapshot(snapshot);
+	return row;
 }

@@ -50,5 +50,6 @@ extern void pj_fetch_begin(PjFetch *fetch, PjTable *table, Snapshot snapshot,
 extern void pj_fetch_again(PjFetch *fetch, int nkeys, ScanKey keys);
 extern HeapTuple pj_fetch_next(PjFetch *fetch, ScanDirection direction);
 extern void pj_fetch_end(PjFetch *fetch);
+extern HeapTuple pj_fetch_copy(PjTable *table, int nkeys, ScanKey keys);
 
 #endif							/* PJ_FETCH_H */

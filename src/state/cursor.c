@@ -11,14 +11,18 @@
  */
 #include "base/compat.h"
 
+#include "access/htup_details.h"
+#include "access/table.h"
 #include "access/xact.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "base/fetch.h"
 #include "base/lock.h"
+#include "base/row.h"
 #include "base/statement.h"
 #include "ipc/waiters.h"
 #include "state/cursor.h"
@@ -37,8 +41,17 @@ enum
 	Anum_applied_count,
 	Anum_failed_count,
 	Anum_updated_at,
-	Anum_handover_log_seq
+	Anum_handover_log_seq,
+	Anum_paused_at,
+	Anum_dead_count,
+	Anum_batch_count,
+	Anum_apply_time,
+	Anum_last_applied_at,
+	Anum_definition_hash,
+	Natts = Anum_definition_hash
 };
+
+#define NUM_CHECKS	2
 
 static PjTable cursors_table = {"projection_cursors", "projection_cursors_pkey"};
 
@@ -500,6 +513,78 @@ pj_cursor_restart(PjPair *pair, int64 handover)
 	pair->handover = Max(pair->handover, handover);
 }
 
+/* Returns the sum of a column that counts and what was done. */
+static Datum
+counted(const Datum *columns, AttrNumber column, int64 more)
+{
+	return Int64GetDatum(DatumGetInt64(columns[column - 1]) + more);
+}
+
+/* Change the row of a pair.  Returns false if it is outdated. */
+static bool
+update_row(Relation heap, HeapTuple row, const PjPair *pair,
+		   const PjCounts *counts)
+{
+	Interval	time = {.time = counts->us};
+	Datum		now = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
+	Datum	   *old;
+	bool	   *old_nulls;
+
+	pj_deform(row, RelationGetDescr(heap), &old, &old_nulls);
+	{
+		int			columns[] = {Anum_last_log_seq, Anum_state,
+			Anum_applied_count, Anum_failed_count, Anum_updated_at,
+			Anum_handover_log_seq, Anum_dead_count, Anum_batch_count,
+		Anum_apply_time, Anum_last_applied_at};
+		Datum		values[] = {
+			Int64GetDatum(Max(DatumGetInt64(old[Anum_last_log_seq - 1]),
+							  pair->last_log_seq)),
+			CStringGetTextDatum(state_names[pair->state]),
+			counted(old, Anum_applied_count, counts->applied),
+			counted(old, Anum_failed_count, counts->failed),
+			now,
+			old[Anum_handover_log_seq - 1],
+			counted(old, Anum_dead_count, counts->dead),
+			counted(old, Anum_batch_count, counts->batches),
+			DirectFunctionCall2(interval_pl, old[Anum_apply_time - 1],
+								IntervalPGetDatum(&time)),
+			counts->applied > 0 ? now : old[Anum_last_applied_at - 1],
+		};
+		bool		nulls[] = {false, false, false, false, false,
+			pair->state == PJ_LIVE || old_nulls[Anum_handover_log_seq - 1],
+			false, false, false,
+		counts->applied == 0 && old_nulls[Anum_last_applied_at - 1]};
+		PjRowChange change = {lengthof(columns), columns, values, nulls};
+
+		return pj_row_update(heap, row, &change);
+	}
+}
+
+/*
+ * Save a pair's cursor without SQL, if it has a row.  Returns false if that
+ * cannot be done.
+ */
+static bool
+save_row(const PjPair *pair, const PjCounts *counts)
+{
+	ScanKeyData keys[2];
+	HeapTuple	row;
+	Relation	heap;
+	bool		saved;
+
+	pj_key_int4(&keys[0], 1, pair->projection->id);
+	pj_key_text(&keys[1], 2, pair->tenant);
+	row = pj_fetch_copy(&cursors_table, 2, keys);
+	if (row == NULL)
+		return false;
+	heap = table_open(pj_relid(&cursors_table), RowExclusiveLock);
+	saved = pj_row_is_ours(heap, Natts, NUM_CHECKS) &&
+		update_row(heap, row, pair, counts);
+	table_close(heap, NoLock);
+	CommandCounterIncrement();
+	return saved;
+}
+
 /* Save a pair's cursor and state, and add to its counters. */
 void
 pj_cursor_save(const PjPair *pair, const PjCounts *counts)
@@ -513,6 +598,7 @@ pj_cursor_save(const PjPair *pair, const PjCounts *counts)
 	IntervalPGetDatum(&time)};
 
 	assert_locked(pair);
-	pj_execute(&save, values, NULL);
+	if (!save_row(pair, counts))
+		pj_execute(&save, values, NULL);
 	pj_waiters_tell(pair->projection->id, pair->tenant);
 }

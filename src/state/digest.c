@@ -14,7 +14,9 @@
 #include "base/compat.h"
 
 #include "access/htup_details.h"
+#include "access/table.h"
 #include "access/transam.h"
+#include "access/xact.h"
 #include "catalog/pg_enum.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
@@ -25,14 +27,35 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
+#include "utils/timestamp.h"
 #include "utils/typcache.h"
 
+#include "base/fetch.h"
 #include "base/lock.h"
+#include "base/row.h"
 #include "base/statement.h"
 #include "state/digest.h"
 #include "state/pair.h"
 
 PG_FUNCTION_INFO_V1(projector_digest_add);
+
+/* The columns of table projection_digests, in order. */
+enum
+{
+	Anum_projection_id = 1,
+	Anum_tenant_id,
+	Anum_digest,
+	Anum_row_count,
+	Anum_last_log_seq,
+	Anum_refreshed_at,
+	Anum_layout,
+	Natts = Anum_layout
+};
+
+#define NUM_CHECKS	1
+
+static PjTable digests_table = {"projection_digests",
+"projection_digests_pkey"};
 
 /*
  * Add a change to the digest, or store it as the first one.  Does nothing if
@@ -366,6 +389,58 @@ store(PjStatement *stmt, int32 books, Datum tenant, const PjDigest *digest,
 	return pj_execute(stmt, values, NULL);
 }
 
+/* Change the row of a digest.  Returns false if it is outdated. */
+static bool
+update_row(Relation heap, HeapTuple row, const Datum *old,
+		   const PjDigest *by, int64 log_seq)
+{
+	int			columns[] = {Anum_digest, Anum_row_count, Anum_last_log_seq,
+	Anum_refreshed_at};
+	bool		nulls[lengthof(columns)] = {false};
+	Datum		values[lengthof(columns)];
+	PjRowChange update = {lengthof(columns), columns, values, nulls};
+	PjDigest	sum;
+
+	read_digest(DatumGetTextPP(old[Anum_digest - 1]), &sum);
+	pj_digest_add(&sum, by);
+	values[0] = CStringGetTextDatum(pj_digest_text(&sum));
+	values[1] = Int64GetDatum(DatumGetInt64(old[Anum_row_count - 1]) +
+							  by->rows);
+	values[2] = Int64GetDatum(Max(DatumGetInt64(old[Anum_last_log_seq - 1]),
+								  log_seq));
+	values[3] = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
+	return pj_row_update(heap, row, &update);
+}
+
+/*
+ * Add a change to a digest without SQL.  Returns false if that cannot be done:
+ * there is no row, or not one that can be changed so.
+ */
+static bool
+change_row(int32 books, Datum tenant, const PjDigest *by, int64 log_seq)
+{
+	ScanKeyData keys[2];
+	HeapTuple	row;
+	Relation	heap;
+	Datum	   *old;
+	bool	   *nulls;
+	bool		changed;
+
+	pj_key_int4(&keys[0], 1, books);
+	pj_key_text(&keys[1], 2, tenant);
+	row = pj_fetch_copy(&digests_table, 2, keys);
+	if (row == NULL)
+		return false;
+	heap = table_open(pj_relid(&digests_table), RowExclusiveLock);
+	pj_deform(row, RelationGetDescr(heap), &old, &nulls);
+	changed = pj_row_is_ours(heap, Natts, NUM_CHECKS) &&
+		DatumGetInt64(old[Anum_layout - 1]) == by->layout &&
+		update_row(heap, row, old, by, log_seq);
+	table_close(heap, NoLock);
+	CommandCounterIncrement();
+	return changed;
+}
+
 /*
  * A batch up to some position has changed the read model.  Returns false if
  * the table's columns have changed since, so that the digest must be
@@ -376,7 +451,8 @@ pj_digest_change(int32 books, Datum tenant, const PjDigest *by,
 				 int64 log_seq)
 {
 	assert_locked(books, tenant);
-	return store(&change, books, tenant, by, log_seq) == 1;
+	return change_row(books, tenant, by, log_seq) ||
+		store(&change, books, tenant, by, log_seq) == 1;
 }
 
 /*

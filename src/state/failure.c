@@ -14,6 +14,7 @@
 #include "utils/timestamp.h"
 
 #include "base/errcodes.h"
+#include "base/fetch.h"
 #include "base/guc.h"
 #include "base/lock.h"
 #include "base/statement.h"
@@ -68,13 +69,9 @@ static PjStatement rebuilt = {
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID},
 };
 
-static PjStatement select_open = {
-	.sql = "SELECT FROM projector.projection_failures"
-	" WHERE projection_id = $1 AND resolved_at IS NULL LIMIT 1",
-	.expect = SPI_OK_SELECT,
-	.nargs = 1,
-	.argtypes = {INT4OID},
-};
+/* The index has open failures only. */
+static PjTable open_failures = {"projection_failures",
+"projection_failures_open_idx"};
 
 static PjStatement select_other_dead = {
 	.sql = "SELECT FROM projector.apply_outbox WHERE projection_id = $1"
@@ -453,6 +450,17 @@ pj_failure_record_shadow(const PjPair *pair, const PjEvent *event,
 	write_record(pair, event, error, true, true);
 }
 
+/* Are there open failures?  Of one event, or if log_seq is 0 of any. */
+static bool
+has_open(int32 books, int64 log_seq)
+{
+	ScanKeyData keys[2];
+
+	pj_key_int4(&keys[0], 1, books);
+	pj_key_int8(&keys[1], 2, log_seq);
+	return pj_fetch_copy(&open_failures, log_seq ? 2 : 1, keys) != NULL;
+}
+
 /* Close the open failures of events that need no more work. */
 void
 pj_failure_resolve(const PjPair *pair, const int64 *log_seqs, int n,
@@ -461,7 +469,7 @@ pj_failure_resolve(const PjPair *pair, const int64 *log_seqs, int n,
 	Datum		values[3] = {Int32GetDatum(pj_pair_books(pair))};
 
 	/* usually there are none */
-	if (n > 1 && pj_execute(&select_open, values, NULL) == 0)
+	if (!has_open(pj_pair_books(pair), n == 1 ? log_seqs[0] : 0))
 		return;
 	values[1] = pj_int8_array(log_seqs, n);
 	values[2] = CStringGetTextDatum(resolution);

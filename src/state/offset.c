@@ -15,9 +15,7 @@
 
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "access/tableam.h"
 #include "access/xact.h"
-#include "executor/executor.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/rel.h"
@@ -26,6 +24,7 @@
 #include "utils/uuid.h"
 
 #include "base/fetch.h"
+#include "base/row.h"
 #include "base/statement.h"
 #include "state/offset.h"
 
@@ -179,9 +178,9 @@ pj_offsets_load(int32 projection_id, Datum tenant, PjOffset *offsets, int n)
 		pj_fetch_end(&fetch);
 }
 
-/* Returns the new version of a row. */
-static HeapTuple
-moved_row(TupleDesc desc, const PjOffsetMove *move, HeapTuple row)
+/* Move an offset that has a row.  Returns false if the row is outdated. */
+static bool
+update_row(Relation heap, const PjOffsetMove *move, HeapTuple row)
 {
 	int			columns[] = {Anum_last_sequence_number, Anum_last_event_id,
 	Anum_error_count, Anum_last_error, Anum_updated_at};
@@ -189,51 +188,9 @@ moved_row(TupleDesc desc, const PjOffsetMove *move, HeapTuple row)
 		Int32GetDatum(0), (Datum) 0,
 	TimestampTzGetDatum(GetCurrentTransactionStartTimestamp())};
 	bool		nulls[] = {false, false, false, true, false};
+	PjRowChange change = {lengthof(columns), columns, values, nulls};
 
-	return heap_modify_tuple_by_cols(row, desc, lengthof(columns), columns,
-									 values, nulls);
-}
-
-/* Add a row version to the indexes, unless it was a HOT update. */
-static void
-insert_index_entries(Relation heap, TupleTableSlot *slot)
-{
-	EState	   *estate = CreateExecutorState();
-	ResultRelInfo *info = makeNode(ResultRelInfo);
-
-	InitResultRelInfo(info, heap, 1, NULL, 0);
-	ExecOpenIndices(info, false);
-	ExecInsertIndexTuples(info, slot, estate, false, false, NULL, NIL);
-	ExecCloseIndices(info);
-	FreeExecutorState(estate);
-}
-
-/*
- * Move an offset that has a row.  Returns false if the row version is
- * outdated.  The active snapshot is older than our read of the row, so its
- * line pointer cannot have been reused.
- */
-static bool
-update_row(Relation heap, const PjOffsetMove *move, HeapTuple row)
-{
-	TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(heap),
-													&TTSOpsHeapTuple);
-	TM_FailureData failure;
-	LockTupleMode lockmode;
-	bool		update_indexes;
-	TM_Result	result;
-
-	Assert(ActiveSnapshotSet());
-	ExecStoreHeapTuple(moved_row(RelationGetDescr(heap), move, row), slot,
-					   true);
-	result = table_tuple_update(heap, &row->t_self, slot,
-								GetCurrentCommandId(true), InvalidSnapshot,
-								InvalidSnapshot, true, &failure, &lockmode,
-								&update_indexes);
-	if (result == TM_Ok && update_indexes)
-		insert_index_entries(heap, slot);
-	ExecDropSingleTupleTableSlot(slot);
-	return result == TM_Ok;
+	return pj_row_update(heap, row, &change);
 }
 
 static bool

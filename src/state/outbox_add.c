@@ -52,7 +52,8 @@ enum
 #define NUM_CHECKS 2
 static const char *const index_names[] = {"apply_outbox_pkey",
 	"apply_outbox_claim_idx", "apply_outbox_retry_idx",
-"apply_outbox_dead_idx", "apply_outbox_blocked_idx"};
+	"apply_outbox_due_idx", "apply_outbox_dead_idx",
+"apply_outbox_blocked_idx"};
 
 static PjTable outbox_by_key = {"apply_outbox", "apply_outbox_pkey"};
 static PjTable outbox_by_claim = {"apply_outbox", "apply_outbox_claim_idx"};

@@ -133,6 +133,13 @@ begin_caution(void)
 									HASH_ELEM | HASH_BLOBS);
 }
 
+/* Is there a pair that may not be trusted? */
+bool
+pj_caution_is_on(void)
+{
+	return caution.pairs != NULL;
+}
+
 /* Must this pair's next event be announced and applied alone? */
 bool
 pj_caution_needed(int32 projection_id, Datum tenant)
@@ -192,7 +199,7 @@ pj_caution_end_if_over(bool suspects)
 {
 	Datum		values[1];
 
-	if (caution.pairs == NULL || suspects)
+	if (suspects)
 		return;
 	values[0] = CStringGetTextDatum(pj_suspect_message);
 	if (pj_execute(&select_announced, values, NULL) > 0)

@@ -8,6 +8,7 @@
 #include "base/compat.h"
 
 extern void pj_caution_begin(void);
+extern bool pj_caution_is_on(void);
 extern bool pj_caution_needed(int32 projection_id, Datum tenant);
 extern void pj_caution_passed(int32 projection_id, Datum tenant,
 							  int batch_size);

@@ -69,8 +69,9 @@ look_for_work(void)
 {
 	pj_activity_set(PJ_LOOKING, 0, 0);
 	pj_queue_fill();
-	pj_caution_end_if_over(pj_queue_has_penalized() ||
-						   pj_queue_any(pj_caution_needed));
+	if (pj_caution_is_on())
+		pj_caution_end_if_over(pj_queue_has_penalized() ||
+							   pj_queue_any(pj_caution_needed));
 }
 
 /*
@@ -295,18 +296,26 @@ work_on_runs(void)
 	return false;
 }
 
-/* Look for work if it is time, and do some.  Returns whether there was any. */
+/*
+ * Look for work if it is time, and do some.  Returns whether there was any.
+ * *lazily says that the transaction need not be flushed when it commits: nobody
+ * waits for the backlog, and if it is lost in a crash it is done again.
+ */
 bool
-pj_work(void)
+pj_work(bool *lazily)
 {
+	PjTurn		turn;
+
 	if (pj_queue_look_is_due())
 		look_for_work();
-	if (pj_queue_begin_turn() == PJ_TURN_RUN)
+	turn = pj_queue_begin_turn();
+	if (turn == PJ_TURN_RUN)
 	{
 		if (work_on_runs())
 			return true;
 		pj_queue_no_runs();
-		(void) pj_queue_begin_turn();
+		turn = pj_queue_begin_turn();
 	}
+	*lazily = turn == PJ_TURN_BACKLOG;
 	return work_on_pairs();
 }

@@ -11,7 +11,7 @@
 #define PJ_PENALTY_MS	1000
 
 extern bool pj_work_look(void);
-extern bool pj_work(void);
+extern bool pj_work(bool *lazily);
 extern void pj_work_failed(void);
 
 #endif							/* PJ_WORK_H */

@@ -43,7 +43,7 @@
  */
 #define WOKEN_LOOK_MS		5
 #define LOOK_MS				50
-#define WORK_PER_LOOK		4
+#define WORK_PER_LOOK		8
 
 /* A look finds so many pairs of a projection, for each reason there is. */
 #define PAIRS_PER_LOOK		256
@@ -450,7 +450,7 @@ begin_other_turn(void)
 	queue.live_turns = 0;
 	queue.run_was_last = is_run;
 	queue.line = &queue.backlog;
-	return is_run ? PJ_TURN_RUN : PJ_TURN_PAIRS;
+	return is_run ? PJ_TURN_RUN : PJ_TURN_BACKLOG;
 }
 
 /* Say what the next transaction is for.  The one before has ended. */
@@ -465,7 +465,7 @@ pj_queue_begin_turn(void)
 		return begin_other_turn();
 	queue.live_turns++;
 	queue.line = &queue.live;
-	return dlist_is_empty(&queue.live) ? PJ_TURN_NONE : PJ_TURN_PAIRS;
+	return dlist_is_empty(&queue.live) ? PJ_TURN_NONE : PJ_TURN_LIVE;
 }
 
 /* Take the next pair of this turn, or NULL. */

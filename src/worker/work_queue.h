@@ -14,7 +14,8 @@
 typedef enum PjTurn
 {
 	PJ_TURN_NONE,				/* there is nothing to do */
-	PJ_TURN_PAIRS,				/* batches of pairs: pj_queue_next() */
+	PJ_TURN_LIVE,				/* batches of pairs: pj_queue_next() */
+	PJ_TURN_BACKLOG,			/* batches of pairs of the backlog */
 	PJ_TURN_RUN					/* a batch of a run */
 } PjTurn;
 

@@ -56,6 +56,7 @@
 #define LEAVE_CHECK_MS		500
 
 static TimestampTz busy_at;		/* when work was last done */
+static bool lazily = false;		/* a commit need not be flushed */
 static bool given_up = false;	/* the slot is free; see offer_slot() */
 
 /* ---- exiting ---- */
@@ -122,9 +123,12 @@ run_transaction(void (*body) (void))
 	PushActiveSnapshot(GetTransactionSnapshot());
 	check_extension();
 	pj_enter_internal(&saved);
+	lazily = false;
 	body();
 	pj_leave_internal(&saved);
 	PopActiveSnapshot();
+	if (lazily)
+		pj_set_local("synchronous_commit", "off");
 	CommitTransactionCommand();
 	pj_current_clear();
 
@@ -138,8 +142,16 @@ run_transaction(void (*body) (void))
 static void
 do_work(void)
 {
-	if (pj_work())
+	if (pj_work(&lazily))
 		busy_at = GetCurrentTimestamp();
+}
+
+/* Do a part of the chores.  What a crash takes back is done again. */
+static void
+do_chores_part(void)
+{
+	lazily = true;
+	pj_chores_part();
 }
 
 /*
@@ -312,7 +324,7 @@ projector_worker_main(Datum arg)
 		if (pj_chores_are_due(pj_queue_is_done()))
 			run_transaction(pj_chores);
 		if (pj_chores_go_on())
-			run_transaction(pj_chores_part);
+			run_transaction(do_chores_part);
 		if (pj_queue_is_done() && !pj_chores_go_on())
 			sleep_until_woken();
 		check_leave();

@@ -1,0 +1,76 @@
+/*
+ * row.c
+ *	  Updating rows of our tables without SPI.
+ *
+ * A batch of one event writes a few rows about itself.  For each, starting and
+ * ending the executor would cost more than the update.
+ */
+#include "base/compat.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "executor/executor.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "base/row.h"
+
+/*
+ * Is a table as we have created it?  If a user has added columns, constraints
+ * or triggers, it must be changed by SQL.  Indexes do not matter.
+ */
+bool
+pj_row_is_ours(Relation heap, int natts, int nchecks)
+{
+	TupleDesc	desc = RelationGetDescr(heap);
+
+	return desc->natts == natts && heap->trigdesc == NULL &&
+		(desc->constr ? desc->constr->num_check : 0) == nchecks;
+}
+
+/* Add a row version to the indexes, unless it was a HOT update. */
+static void
+insert_index_entries(Relation heap, TupleTableSlot *slot)
+{
+	EState	   *estate = CreateExecutorState();
+	ResultRelInfo *info = makeNode(ResultRelInfo);
+
+	InitResultRelInfo(info, heap, 1, NULL, 0);
+	ExecOpenIndices(info, false);
+	ExecInsertIndexTuples(info, slot, estate, false, false, NULL, NIL);
+	ExecCloseIndices(info);
+	FreeExecutorState(estate);
+}
+
+/*
+ * Update exactly this version of a row.  Returns false if it is outdated.  The
+ * active snapshot is older than our read of the row, so its line pointer cannot
+ * have been reused.
+ */
+bool
+pj_row_update(Relation heap, HeapTuple row, const PjRowChange *change)
+{
+	TupleDesc	desc = RelationGetDescr(heap);
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(desc, &TTSOpsHeapTuple);
+	TM_FailureData failure;
+	LockTupleMode lockmode;
+	bool		update_indexes;
+	TM_Result	result;
+
+	Assert(ActiveSnapshotSet());
+	ExecStoreHeapTuple(heap_modify_tuple_by_cols(row, desc, change->count,
+												 change->columns,
+												 change->values,
+												 change->nulls),
+					   slot, true);
+	result = table_tuple_update(heap, &row->t_self, slot,
+								GetCurrentCommandId(true), InvalidSnapshot,
+								InvalidSnapshot, true, &failure, &lockmode,
+								&update_indexes);
+	if (result == TM_Ok && update_indexes)
+		insert_index_entries(heap, slot);
+	ExecDropSingleTupleTableSlot(slot);
+	return result == TM_Ok;
+}
