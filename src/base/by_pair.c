@@ -18,7 +18,7 @@
 #include "base/text.h"
 
 /* So many rows of other pairs are read before the index is searched again. */
-#define MAX_STEPS	4
+#define MAX_STEPS	1
 
 void
 pj_by_pair_init(PjByPair *reader, Snapshot snapshot, bool one_tenant)

@@ -140,14 +140,14 @@ pj_log_look_tenants(PjLogLook *look, Datum only, const Datum *known,
 	MemoryContextSwitchTo(caller);
 }
 
-/* Go before a tenant's first event after a position. */
+/* Go before a tenant's first event after a position, up to another. */
 void
-pj_log_look_after(PjLogLook *look, Datum tenant, int64 log_seq)
+pj_log_look_between(PjLogLook *look, Datum tenant, int64 after, int64 upto)
 {
 	ScanKeyData keys[3];
 
 	pj_key_text(&keys[0], 1, tenant);
-	pj_key_int8_range(&keys[1], 2, log_seq, PG_INT64_MAX);
+	pj_key_int8_range(&keys[1], 2, after, upto);
 	start(look, keys, 3);
 }
 

@@ -34,7 +34,8 @@ extern void pj_log_look_init(PjLogLook *look, Snapshot snapshot);
 extern void pj_log_look_tenants(PjLogLook *look, Datum only,
 								const Datum *known, int nknown,
 								PjTenants *all);
-extern void pj_log_look_after(PjLogLook *look, Datum tenant, int64 log_seq);
+extern void pj_log_look_between(PjLogLook *look, Datum tenant, int64 after,
+								int64 upto);
 extern bool pj_log_look_next(PjLogLook *look, PjLogEntry *entry);
 extern TimestampTz pj_log_look_recorded_at(PjLogLook *look);
 extern void pj_log_look_end(PjLogLook *look);

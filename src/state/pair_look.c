@@ -457,7 +457,8 @@ pj_pair_look_unread(PjPairLook *look, PjUnread *unread)
 	PjLogEntry	entry;
 
 	unread->count = unread->oldest = unread->oldest_at = 0;
-	pj_log_look_after(&look->log, unread->tenant, unread->after);
+	pj_log_look_between(&look->log, unread->tenant, unread->after,
+						PG_INT64_MAX);
 	while (unread->count < unread->limit &&
 		   pj_log_look_next(&look->log, &entry))
 	{
@@ -492,7 +493,7 @@ pj_pair_look_recorded_at(PjPairLook *look, Datum tenant, int64 log_seq)
 {
 	PjLogEntry	entry;
 
-	pj_log_look_after(&look->log, tenant, log_seq - 1);
-	return pj_log_look_next(&look->log, &entry) && entry.log_seq == log_seq ?
+	pj_log_look_between(&look->log, tenant, log_seq - 1, log_seq);
+	return pj_log_look_next(&look->log, &entry) ?
 		pj_log_look_recorded_at(&look->log) : 0;
 }
