@@ -371,6 +371,9 @@ set_problems(PairsScan *scan, const PjStatusRow *pair, Values *row)
 	set(row, Pairs_awaits_log, BoolGetDatum(pair->awaits_log));
 	set_unless_0(row, Pairs_dead_since,
 				 TimestampTzGetDatum(pair->outbox.dead_since));
+	if (pair->outbox.first_dead.log_seq != 0 && scan->needs[Pairs_dead_why])
+		set_string(row, Pairs_dead_why,
+				   pj_status_dead(&pair->outbox.first_dead));
 	if (failed->log_seq != 0)
 	{
 		set_string(row, Pairs_failing_aggregate, failed->aggregate);

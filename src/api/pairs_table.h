@@ -50,6 +50,7 @@ enum
 	Pairs_late,
 	Pairs_awaits_log,
 	Pairs_dead_since,
+	Pairs_dead_why,
 	Pairs_failing_aggregate,
 	Pairs_failing_sequence,
 	Pairs_failing_since,

@@ -81,12 +81,16 @@ static PjStatement select_lockers = {
 static PjStatement select_no_worker = {
 	.sql = "SELECT CASE WHEN o.is_off THEN 'projector.enabled = off'"
 	" WHEN o.waits THEN 'all background worker slots are in use'"
-	" ELSE 'no worker runs here' END, CASE WHEN o.is_off"
+	" ELSE 'no worker runs here' END, CASE WHEN o.is_off AND o.here THEN"
+	" format('ALTER DATABASE %I SET projector.enabled = on',"
+	" current_database()) WHEN o.is_off"
 	" THEN 'ALTER SYSTEM SET projector.enabled = on; SELECT pg_reload_conf()'"
 	" WHEN o.waits THEN 'SELECT projector_drain()"
 	"  -- and raise max_worker_processes, which needs a restart'"
 	" ELSE 'SELECT projector_worker_start()' END"
 	" FROM (SELECT current_setting('projector.enabled') = 'off' AS is_off,"
+	" EXISTS (SELECT FROM pg_settings WHERE name = 'projector.enabled'"
+	" AND source = 'database') AS here,"
 	" projector.worker_waits_since() IS NOT NULL AS waits) o"
 	" WHERE NOT EXISTS (SELECT FROM projector.worker_activity())",
 	.expect = SPI_OK_SELECT,

@@ -144,6 +144,7 @@ extern void pj_status_row(PjStatusLook *look,
 extern const char *const pj_status_names[];
 extern const char *const pj_state_names[];
 extern char *pj_status_why(PjStatusLook *look, const PjStatusRow *row);
+extern char *pj_status_dead(const PjBrokenItem *item);
 extern char *pj_status_failing(const PjStatusRow *row);
 
 #endif							/* PJ_STATUS_LOOK_H */

@@ -63,6 +63,15 @@ why_paused(const PjStatusRow *row)
 					text_or_nothing(cursor->pause_reason));
 }
 
+/* A dead event. */
+char *
+pj_status_dead(const PjBrokenItem *item)
+{
+	return psprintf("event " INT64_FORMAT " of %s is dead: %s",
+					item->sequence_number, item->aggregate,
+					item->error ? item->error : "");
+}
+
 static char *
 why_blocked(const PjStatusRow *row)
 {
@@ -76,9 +85,7 @@ why_blocked(const PjStatusRow *row)
 		item = &row->outbox.first_failed;
 	if (item->log_seq == 0)
 		return "stopped at an event that is dead";
-	return psprintf("event " INT64_FORMAT " of %s is dead: %s",
-					item->sequence_number, item->aggregate,
-					item->error ? item->error : "");
+	return pj_status_dead(item);
 }
 
 /* The failed event that is to be looked at first. */

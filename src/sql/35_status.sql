@@ -87,6 +87,7 @@ CREATE FOREIGN TABLE projector.pairs (
     late              boolean,     -- lag_time is over projector.lag_warning
     awaits_log        boolean,     -- it cannot read past an open transaction
     dead_since        timestamptz,
+    dead_why          text,        -- the first dead event
     failing_aggregate text,        -- the first failed event
     failing_sequence  bigint,
     failing_since     timestamptz,
@@ -131,14 +132,14 @@ ORDER BY s.projection_name;
 -- that helps.
 CREATE VIEW projector.problems AS
 WITH p AS MATERIALIZED (
-    SELECT q.projection_id, q.name, q.mode, q.paused, q.paused_by, q.paused_at,
+    SELECT q.projection_id, q.name, q.owner_oid, q.mode, q.paused, q.paused_by, q.paused_at,
            q.pause_reason, NOT projector.is_home(q.home) AS dormant,
            projector.problem(q.projection_id) AS problem
     FROM projector.projections q),
 s AS MATERIALIZED (
     SELECT x.projection_name, x.tenant_id, x.state, x.why, x.mode, x.lag_events,
-           x.lag_time, x.pending, x.failed, x.dead, x.run_id, x.stale, x.late,
-           x.awaits_log, x.dead_since, x.failing_aggregate, x.failing_sequence,
+           x.lag_time, x.pending, x.held, x.failed, x.dead, x.run_id, x.stale, x.late,
+           x.awaits_log, x.dead_since, x.dead_why, x.failing_aggregate, x.failing_sequence,
            x.failing_since, x.failing_why, x.locker_pid, x.locker_since
     FROM projector.pairs x
     WHERE x.tenant_id IS NOT NULL AND (x.state <> 'ok' OR x.stale)),
@@ -152,10 +153,13 @@ found AS (
     SELECT 1 AS rank, 'critical' AS level, 'cannot_run' AS problem, p.name AS projection_name,
            NULL AS tenant_id, NULL::timestamptz AS since, NULL::bigint AS events,
            p.problem AS detail,
-           format('SELECT projector_alter(%L, ''{}'')  -- once what is missing is back', p.name) AS remedy
+           CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_roles o WHERE o.oid = p.owner_oid)
+                THEN format('SELECT projector_alter(%L, ''{}'')  -- once what is missing is back', p.name)
+                ELSE format('SELECT projector_alter(%L, jsonb_build_object(''owner'', current_user))', p.name) END AS remedy
     FROM p WHERE p.mode <> 'off' AND p.problem IS NOT NULL
     UNION ALL
-    SELECT 2, 'critical', 'dead', s.projection_name, s.tenant_id, s.dead_since, s.dead, s.why,
+    SELECT 2, 'critical', 'dead', s.projection_name, s.tenant_id, s.dead_since, s.dead + s.held,
+           coalesce(s.dead_why, s.why),
            format('SELECT * FROM projector_requeue(%L, %L)  -- once the cause is repaired', s.projection_name, s.tenant_id)
     FROM s WHERE s.dead > 0
     UNION ALL
@@ -166,21 +170,26 @@ found AS (
     JOIN projector.projection_runs r ON r.id = run.id
     JOIN p ON p.projection_id = r.projection_id
     UNION ALL
-    SELECT 4, 'critical', 'no_worker', NULL, NULL, pg_catalog.now() - w.lag_time, w.work, i.reason, i.remedy
+    SELECT 4, 'critical', 'no_worker', NULL, NULL,
+           least(pg_catalog.now() - w.lag_time, r.since), w.work,
+           i.reason || CASE WHEN r.since IS NOT NULL THEN ', and a run waits' ELSE '' END, i.remedy
     FROM projector.no_worker() i
+    CROSS JOIN (SELECT min(q.queued_at) AS since FROM projector.projection_runs q
+                WHERE q.state IN ('queued', 'running')) r
     CROSS JOIN (SELECT least(10000, coalesce(sum(s.lag_events), 0)) AS work, max(s.lag_time) AS lag_time
                 FROM s WHERE s.lag_events > 0
                   AND (s.state IN ('no_worker', 'failing', 'starting')
                        OR s.state = 'blocked' AND s.pending > 0)) w
-    WHERE i.reason IS NOT NULL AND w.work > 0
+    WHERE i.reason IS NOT NULL AND (w.work > 0 OR r.since IS NOT NULL)
     UNION ALL
-    SELECT 5, 'warning', 'failing', s.projection_name, s.tenant_id, s.failing_since, s.failed, s.failing_why,
+    SELECT 5, 'warning', 'failing', s.projection_name, s.tenant_id, s.failing_since,
+           s.failed + CASE WHEN s.dead = 0 THEN s.held ELSE 0 END, s.failing_why,
            format('SELECT projector_retry(%L, %L, %L, %s)', s.projection_name, s.tenant_id,
                   s.failing_aggregate, s.failing_sequence)
-    FROM s WHERE s.failed > 0
+    FROM s WHERE s.failed > 0 AND s.mode NOT IN ('off', 'shadow')
     UNION ALL
     SELECT 6, 'warning', 'open_transaction', NULL, NULL, a.since, w.work,
-           format('%s has an open transaction that appends events; %s projections wait for its end',
+           format('%s has an open transaction that appends events; projections that wait for its end: %s',
                   CASE WHEN a.pid IS NULL THEN format('prepared transaction %L', a.gid)
                        ELSE format('process %s (%s, %s)', a.pid, a.role, a.state) END, w.waiting),
            CASE WHEN a.pid IS NULL THEN format('ROLLBACK PREPARED %L  -- or COMMIT PREPARED', a.gid)
@@ -215,9 +224,11 @@ found AS (
     FROM s WHERE s.state = 'lagging'
     UNION ALL
     SELECT 11, 'warning', 'stale', s.projection_name, NULL, NULL, NULL,
-           format('%s tenants were built with an earlier definition', count(*)),
+           format('built with an earlier definition: %s', CASE count(*)
+                  WHEN 1 THEN 'one tenant' ELSE count(*) || ' tenants' END),
            format('SELECT projector_start_run(%L)', s.projection_name)
     FROM s WHERE s.stale AND s.state NOT IN ('dormant', 'rebuilding')
+      AND s.mode <> 'shadow' AND s.run_id IS NULL
     GROUP BY s.projection_name)
 SELECT f.level, f.problem, f.projection_name, f.tenant_id, f.since, f.events::bigint AS events,
        f.detail, f.remedy
@@ -232,8 +243,10 @@ AS $$
     SELECT coalesce(f.level, 'ok'), coalesce(f.reason, '')
     FROM (SELECT) one
     LEFT JOIN (
-        SELECT p.level, concat_ws(' ', p.problem || ':', p.projection_name,
-                                  'tenant ' || p.tenant_id || ':', p.detail) AS reason
+        SELECT p.level, regexp_replace(
+                   concat_ws(' ', p.problem || ':', p.projection_name,
+                             'tenant ' || p.tenant_id || ':', p.detail),
+                   '\s+', ' ', 'g') AS reason
         FROM projector.problems p LIMIT 1) f ON true
 $$;
 COMMENT ON FUNCTION projector_health IS
