@@ -436,6 +436,7 @@ pj_aside_find(const PjProjection *projection, const char *name,
 				table;
 	bool		alike;
 
+	memset(build, 0, sizeof(PjDestination));
 	build->books = pj_books_of_build(projection->id);
 	build->table = find_table(name);
 	if (!OidIsValid(build->table) || !pj_aside_possible(projection))

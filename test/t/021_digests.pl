@@ -71,4 +71,11 @@ sql(q{SELECT count(projector_append('t' || t, 'a1', 'Made', '{}')) FROM generate
 ok($node->poll_query_until('postgres', $settled), 'all digests are right in the end')
 	or diag(sql('SELECT * FROM projector_check_digests()'));
 is(sql(q{SELECT count(*) FROM projector.status_by_tenant d WHERE digest <> projector_digest(projection_name, tenant_id)}), '0', 'and the view says so, too');
+
+# a background rebuild builds the rows aside, and their digest with them
+my $kept = 'SELECT count(*) FROM projector_check_digests() WHERE matches';
+is(sql($kept), '6', 'a digest of each projection and tenant');
+sql(qq{SELECT count(projector_start_run('$_'))}) foreach qw(quick slow);
+ok($node->poll_query_until('postgres', q{SELECT count(*) = 6 FROM projector.runs WHERE state = 'completed'}), 'all are rebuilt');
+is(sql($kept), '6', 'and have a digest again, which is right');
 done_testing();

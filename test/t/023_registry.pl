@@ -66,7 +66,7 @@ is(logged($stopped), 1, 'still once');
 is(sql('SELECT count(*) FROM projector.failures'), '0', 'no attempt is counted');
 sql(q{CREATE FUNCTION note(e projector.event) RETURNS void LANGUAGE sql AS 'INSERT INTO notes VALUES (e.tenant_id, e.aggregate_id)'});
 comes_true("(SELECT count(*) FROM notes) = 22", 'it goes on by itself');
-ok(comes_in_log(qr/projection "notes" goes on/, 1), 'the log says that too');
+ok(comes_in_log(qr/projection "notes" continues/, 1), 'the log says that too');
 sql('DROP FUNCTION note');
 ok(comes_in_log($stopped, 2), 'another episode is told again');
 sql(q{CREATE FUNCTION note(e projector.event) RETURNS void LANGUAGE sql AS 'INSERT INTO notes VALUES (e.tenant_id, e.aggregate_id)'});
