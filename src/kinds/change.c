@@ -202,7 +202,7 @@ pj_projection_changed(const PjProjection *projection,
 	changed->owner_oid = definition->owner;
 	changed->targets = definition->targets;
 	changed->target_oids = definition->target_oids;
-	changed->target_changes = definition->target_changes;
+	changed->redefinitions = definition->redefinitions;
 	changed->event_types = definition->event_types;
 	changed->types = NULL;
 	changed->ntypes = 0;

@@ -9,12 +9,9 @@
 #include "base/compat.h"
 
 #include "catalog/pg_type.h"
-#include "lib/stringinfo.h"
 #include "storage/lmgr.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
-#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 
 #include "base/statement.h"
@@ -402,39 +399,6 @@ pj_definition_check(PjDefinition *definition, Oid owner)
 	definition->kind->check(definition, owner);
 }
 
-/*
- * Returns a hash of everything the read model depends on; NULL if the function
- * is missing.  For the targets, the hash includes how often they were
- * replaced, not their names: a renamed or restored table still has its rows,
- * and a table that becomes a target again has missed events in between.
- */
-bytea *
-pj_definition_hash(const PjDefinition *definition)
-{
-	StringInfoData str;
-	text	   *image;
-	char	   *source = definition->kind->source_text(definition);
-
-	if (source == NULL)
-		return NULL;
-	initStringInfo(&str);
-	appendStringInfo(&str, "%s\n%s", pj_kind_names[definition->kind->id],
-					 source);
-	if (definition->target_changes > 0)
-		appendStringInfo(&str, "\ntargets %d", definition->target_changes);
-	if (definition->event_types)
-		appendStringInfo(&str, "\n%s",
-						 OidOutputFunctionCall(F_ARRAY_OUT,
-											   definition->event_types));
-	if (JB_ROOT_COUNT(definition->settings) > 0)
-		appendStringInfo(&str, "\n%s",
-						 JsonbToCString(NULL, &definition->settings->root,
-										VARSIZE(definition->settings)));
-	image = cstring_to_text_with_len(str.data, str.len);
-	return DatumGetByteaPP(DirectFunctionCall1(sha256_bytea,
-											   PointerGetDatum(image)));
-}
-
 /* Returns the OIDs of a projection's targets; nothing is locked. */
 static Oid *
 find_targets(const PjProjection *projection)
@@ -483,7 +447,7 @@ pj_definition_of(const PjProjection *projection)
 			.owner = pj_projection_role(projection),
 			.targets = name_targets(projection, target_oids),
 			.target_oids = target_oids,
-			.target_changes = projection->target_changes,
+			.redefinitions = projection->redefinitions,
 			.key = projection->key,
 			.event_types = projection->event_types,
 			.mode = projection->mode,
@@ -521,17 +485,4 @@ pj_definition_recheck_code(const PjProjection *projection)
 
 	if (definition.kind->retry_code)
 		definition.kind->retry_code(&definition);
-}
-
-/*
- * Returns the hash of a projection's current definition, including the source
- * of its functions; NULL if the function is missing.  Only the system caches
- * are used: nothing is locked, and no privileges are checked.
- */
-bytea *
-pj_definition_now(const PjProjection *projection)
-{
-	PjDefinition definition = pj_definition_of(projection);
-
-	return pj_definition_hash(&definition);
 }

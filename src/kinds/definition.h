@@ -17,7 +17,11 @@ extern void pj_definition_recheck_target(const PjProjection *projection,
 										 int target);
 extern void pj_definition_recheck_code(const PjProjection *projection);
 extern PjDefinition pj_definition_of(const PjProjection *projection);
-extern bytea *pj_definition_now(const PjProjection *projection);
+
+/* definition_hash.c */
 extern bytea *pj_definition_hash(const PjDefinition *definition);
+extern const bytea *pj_definition_peek(const PjProjection *projection);
+extern bytea *pj_definition_now(const PjProjection *projection);
+extern void pj_definitions_sweep(void);
 
 #endif							/* PJ_DEFINITION_H */

@@ -113,11 +113,13 @@ rebuild_tenant(PjProjection *projection, Datum tenant)
 	pj_rebuild_note(&rebuild, pj_tail(projection->log_ordered ?
 									  pj_tail_wait : 0), PG_INT64_MAX);
 	(void) pj_rebuild_forget(&rebuild);
+	if (definition)
+		pj_cursor_set_definition(&pair, definition);
 
 	/* replay everything, whatever state the pair was in */
 	pj_replay_init(&replay, &pair, rebuild.upto);
 	replay_all(&replay);
-	pj_replay_end(&pair, rebuild.settled, &replay.counts, definition);
+	pj_replay_end(&pair, rebuild.settled, &replay.counts);
 	return replay.counts.applied;
 }
 
