@@ -11,7 +11,9 @@
  */
 #include "base/compat.h"
 
+#include "common/hashfn.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 
@@ -173,6 +175,19 @@ target_oids(const PjDefinition *definition)
 
 	return pj_oid_array(definition->target_oids,
 						ArrayGetNItems(ARR_NDIM(names), ARR_DIMS(names)));
+}
+
+/*
+ * Lock a name that a projection is about to get, until the end of the
+ * transaction.  So of two sessions that want the same name, the second sees
+ * that the first has it.
+ */
+void
+pj_definition_lock_name(const char *name)
+{
+	LockDatabaseObject(pj_registry_relid(),
+					   hash_bytes((const unsigned char *) name, strlen(name)),
+					   0, ExclusiveLock);
 }
 
 /* Raise an error: a projection with that name exists. */

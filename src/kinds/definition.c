@@ -355,9 +355,25 @@ is_known_dependency(const PjDefinition *definition, const char *name)
 	return false;
 }
 
+/* Raise an error if a projection of this name would depend on itself. */
+void
+pj_definition_check_circle(const char *name, const char **dependencies)
+{
+	if (dependencies[0] == NULL)
+		return;
+
+	/* serialize such changes, so that the second one sees the first */
+	LockRelationOid(pj_registry_relid(), ShareUpdateExclusiveLock);
+	if (depends_on((const char *const *) dependencies, name, 0))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("projection \"%s\" would depend on itself", name),
+				errhint("Option \"depends_on\" must not lead back to the projection."));
+}
+
 /*
  * The projections it depends on must exist and must not depend on it.  One
- * that was named before this change may have been dropped since.
+ * that was named before this change may be missing in a restored registry.
  */
 static void
 check_dependencies(const PjDefinition *definition, const PjOptions *options)
@@ -366,13 +382,7 @@ check_dependencies(const PjDefinition *definition, const PjOptions *options)
 		if (strcmp(options->depends_on[i], definition->name) != 0 &&
 			!is_known_dependency(definition, options->depends_on[i]))
 			(void) pj_projection_find(options->depends_on[i]);
-	if (depends_on((const char *const *) options->depends_on,
-				   definition->name, 0))
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("projection \"%s\" would depend on itself",
-					   definition->name),
-				errhint("Option \"depends_on\" must not lead back to the projection."));
+	pj_definition_check_circle(definition->name, options->depends_on);
 }
 
 /*

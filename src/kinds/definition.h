@@ -11,6 +11,8 @@
 
 extern void pj_definition_check(PjDefinition *definition, Oid owner);
 extern void pj_definition_check_name(const char *name);
+extern void pj_definition_check_circle(const char *name,
+									   const char **dependencies);
 extern void pj_definition_check_mode(const char *name, PjMode mode,
 									 PjOrdering ordering);
 extern void pj_definition_recheck_target(const PjProjection *projection,

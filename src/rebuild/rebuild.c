@@ -221,7 +221,7 @@ rebuild_projection(const char *name, Datum tenant, Datum aggregate)
 	return applied;
 }
 
-/* Rebuild all projections, each after those it depends on. */
+/* Rebuild all projections of the caller, each after those it depends on. */
 static int64
 rebuild_all(Datum tenant)
 {
@@ -230,7 +230,8 @@ rebuild_all(Datum tenant)
 	int64		applied = 0;
 
 	for (int i = 0; i < n; i++)
-		applied += rebuild_projection(projections[i]->name, tenant, 0);
+		if (pj_projection_is_own(projections[i]))
+			applied += rebuild_projection(projections[i]->name, tenant, 0);
 	return applied;
 }
 

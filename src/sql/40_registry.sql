@@ -88,7 +88,8 @@ AS $$
         SELECT name, 0 FROM projector.projections
         UNION
         SELECT p.name, d.depth + 1 FROM deep d
-        JOIN projector.projections p ON p.options->'depends_on' ? d.name)
+        JOIN projector.projections p ON p.options->'depends_on' ? d.name
+        WHERE d.depth < (SELECT count(*) FROM projector.projections))
     SELECT format('SELECT projector_create(%L, %s);', p.name, concat_ws(', ',
                'handler => ' || quote_literal(p.handler),
                'fold => ' || quote_literal(p.fold),
