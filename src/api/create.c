@@ -196,6 +196,7 @@ is_same_definition(const PjDefinition *a, const PjDefinition *b)
 	return are_same_strings(a->handler, b->handler) &&
 		are_same_strings(a->fold, b->fold) &&
 		are_same_strings(a->statement, b->statement) &&
+		are_same_strings(a->search_path, b->search_path) &&
 		are_same_datums(PointerGetDatum(a->fold_columns),
 						PointerGetDatum(b->fold_columns)) &&
 		are_same_datums(a->targets, b->targets) &&
@@ -264,6 +265,7 @@ replace_projection(PjDefinition *wanted)
 	definition.event_types = wanted->event_types;
 	definition.options = wanted->options;
 	definition.settings = wanted->settings;
+	definition.search_path = effective_search_path();
 	pj_definition_check(&definition, definition.owner);
 	redefined = !is_same_definition(&definition, &before);
 	if (!redefined &&

@@ -51,12 +51,13 @@ static PjStatement update_definition = {
 	" fold_columns = $4, statement = $5, targets = $6, event_types = $7,"
 	" options = $8, definition_hash = coalesce($9, definition_hash),"
 	" owner = $10, owner_oid = $11, target_oids = $12, resolved_in = $13,"
-	" redefinitions = $14, settings = $15 WHERE projection_id = $1",
+	" redefinitions = $14, settings = $15, search_path = $16"
+	" WHERE projection_id = $1",
 	.expect = SPI_OK_UPDATE,
-	.nargs = 15,
+	.nargs = 16,
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, JSONBOID, TEXTOID, TEXTARRAYOID,
 		TEXTARRAYOID, JSONBOID, BYTEAOID, TEXTOID, OIDOID, OIDARRAYOID, OIDOID,
-	INT4OID, JSONBOID},
+	INT4OID, JSONBOID, TEXTOID},
 };
 
 /* Inline appends leave no cursor. */
@@ -309,8 +310,8 @@ static void
 update_projection(PjProjection *projection, const PjDefinition *definition,
 				  bool redefined)
 {
-	Datum		values[15];
-	char		nulls[] = "               ";
+	Datum		values[16];
+	char		nulls[] = "                ";
 	PjContext	saved;
 
 	set_value(values, nulls, 0, Int32GetDatum(projection->id));
@@ -327,6 +328,7 @@ update_projection(PjProjection *projection, const PjDefinition *definition,
 								  pj_registry_relid());
 	values[13] = Int32GetDatum(definition->redefinitions);
 	set_value(values, nulls, 14, JsonbPGetDatum(definition->settings));
+	set_string(values, nulls, 15, definition->search_path);
 	pj_enter_internal(&saved);
 	if (redefined)
 	{
@@ -349,6 +351,7 @@ is_redefined(const PjProjection *projection, const PjDefinition *definition)
 	bytea	   *after = pj_definition_hash(definition);
 
 	return has_other_targets(projection, definition) || before == NULL ||
+		strcmp(projection->search_path, definition->search_path) != 0 ||
 		after == NULL || !pj_text_equal(PointerGetDatum(before),
 										PointerGetDatum(after));
 }

@@ -210,6 +210,7 @@ pj_projection_changed(const PjProjection *projection,
 		deconstruct_array(DatumGetArrayTypeP(definition->event_types), TEXTOID,
 						  -1, false, TYPALIGN_INT, &changed->types, NULL,
 						  &changed->ntypes);
+	changed->search_path = definition->search_path;
 	changed->options_json = definition->options;
 	pj_options_parse(definition->options, &changed->options);
 	changed->settings_json = definition->settings;

@@ -221,7 +221,7 @@ check_kept(const PjProjection *projection, const Kept *kept,
 {
 	PjDigest	found;
 	Datum		values[5] = {CStringGetTextDatum(projection->name),
-		kept->tenant, 0, CStringGetTextDatum(kept->digest), 0};
+	kept->tenant, 0, CStringGetTextDatum(kept->digest), 0};
 	bool		nulls[5] = {[2] = true,[4] = true};
 
 	if (snapshot)
