@@ -8,6 +8,7 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
+#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 
 #include "api/definition_row.h"
@@ -113,6 +114,15 @@ read_code(FunctionCallInfo fcinfo, PjDefinition *definition)
 	}
 }
 
+/* A member that is null stands for its default, as in projector_alter(). */
+static Jsonb *
+read_object(FunctionCallInfo fcinfo, int argno, const char *name)
+{
+	return DatumGetJsonbP(DirectFunctionCall1(jsonb_strip_nulls,
+											  pj_required(fcinfo, argno,
+														  name)));
+}
+
 static void
 read_create_arguments(FunctionCallInfo fcinfo, PjDefinition *definition)
 {
@@ -131,8 +141,8 @@ read_create_arguments(FunctionCallInfo fcinfo, PjDefinition *definition)
 				errmsg("source \"%s\" does not exist",
 					   text_to_cstring(PG_GETARG_TEXT_PP(10))),
 				errhint("The only source is \"events\"."));
-	definition->options = DatumGetJsonbP(pj_required(fcinfo, 11, "options"));
-	definition->settings = DatumGetJsonbP(pj_required(fcinfo, 13, "settings"));
+	definition->options = read_object(fcinfo, 11, "options");
+	definition->settings = read_object(fcinfo, 13, "settings");
 }
 
 /* ---- messages to the user ---- */
@@ -200,7 +210,7 @@ is_same_definition(const PjDefinition *a, const PjDefinition *b)
 		are_same_datums(PointerGetDatum(a->fold_columns),
 						PointerGetDatum(b->fold_columns)) &&
 		are_same_datums(a->targets, b->targets) &&
-		are_same_datums(a->event_types, b->event_types) &&
+		are_same_datums(pj_definition_types(a), pj_definition_types(b)) &&
 		are_same_datums(PointerGetDatum(a->settings),
 						PointerGetDatum(b->settings));
 }

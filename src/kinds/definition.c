@@ -71,6 +71,10 @@ check_event_types(PjDefinition *definition)
 
 	if (definition->event_types == 0)
 		return;
+	if (ARR_NDIM(DatumGetArrayTypeP(definition->event_types)) > 1)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("event_types must be an array of one dimension"));
 	if (check_elements(definition->event_types, "event_types", &types) == 0)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -406,7 +410,22 @@ pj_definition_check(PjDefinition *definition, Oid owner)
 	check_dependencies(definition, &options);
 	pj_settings_check(pj_settings_parse(definition->settings));
 	check_targets(definition, &options, owner);
+	pj_definition_check_options(definition, &options);
 	definition->kind->check(definition, owner);
+}
+
+/* Returns event types, or 0, in an order that does not depend on the user. */
+Datum
+pj_definition_types(const PjDefinition *definition)
+{
+	Datum	   *types;
+	int			n;
+
+	if (definition->event_types == 0)
+		return 0;
+	deconstruct_array(DatumGetArrayTypeP(definition->event_types), TEXTOID, -1,
+					  false, TYPALIGN_INT, &types, NULL, &n);
+	return pj_text_array(types, pj_texts_unique(types, n));
 }
 
 /* Returns the OIDs of a projection's targets; nothing is locked. */

@@ -18,7 +18,12 @@ extern void pj_definition_check_mode(const char *name, PjMode mode,
 extern void pj_definition_recheck_target(const PjProjection *projection,
 										 int target);
 extern void pj_definition_recheck_code(const PjProjection *projection);
+extern Datum pj_definition_types(const PjDefinition *definition);
 extern PjDefinition pj_definition_of(const PjProjection *projection);
+
+/* option_check.c */
+extern void pj_definition_check_options(const PjDefinition *definition,
+										const PjOptions *options);
 
 /* definition_hash.c */
 extern bytea *pj_definition_hash(const PjDefinition *definition);

@@ -58,7 +58,7 @@ pj_definition_hash(const PjDefinition *definition)
 	if (definition->event_types)
 		appendStringInfo(&str, "\n%s",
 						 OidOutputFunctionCall(F_ARRAY_OUT,
-											   definition->event_types));
+											   pj_definition_types(definition)));
 	if (JB_ROOT_COUNT(definition->settings) > 0)
 		appendStringInfo(&str, "\n%s",
 						 JsonbToCString(NULL, &definition->settings->root,

@@ -306,6 +306,10 @@ projector_catch_up(PG_FUNCTION_ARGS)
 	PjContext	saved;
 	int64		applied = 0;
 
+	if (upto < 1)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("until_log_seq must be positive"));
 	projection = pj_take_alone("projector_catch_up", name, tenant);
 	pj_refuse_problem(projection);
 	pj_wake_at_commit();
