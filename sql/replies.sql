@@ -60,7 +60,7 @@ SELECT with_options('{"may_append": true}');
 SELECT with_options('{"checkpoint": "check"}');
 SELECT with_options('{"may_append": true}', 'statement');
 SELECT with_options('{"checkpoint": "check"}', 'statement');
-SELECT with_options('{"retry_base": "10 min"}');
+SELECT with_options('{"retry_base": "10 min", "retry_max": "5 min"}');
 SELECT with_options('{"digest_ignore": ["m"]}');
 SELECT with_options('{"digest_ignore": ["n", "tenant_id"]}');
 SELECT with_options('{"writes": ["projector.events"]}', 'handler');

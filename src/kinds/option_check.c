@@ -12,6 +12,7 @@
 #include "catalog/namespace.h"
 #include "utils/lsyscache.h"
 
+#include "base/text.h"
 #include "kinds/definition.h"
 #include "registry/target.h"
 
@@ -42,10 +43,15 @@ check_kind(const PjDefinition *definition, const PjOptions *options)
 		refuse_option("checkpoint", definition);
 }
 
+/* Only values that the user gives can contradict each other. */
 static void
-check_retries(const PjOptions *options)
+check_retries(const PjDefinition *definition, const PjOptions *options)
 {
-	if (options->retry_base > options->retry_max)
+	JsonbValue	value;
+
+	if (options->retry_base > options->retry_max &&
+		pj_json_member(definition->options, "retry_base", &value) &&
+		pj_json_member(definition->options, "retry_max", &value))
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("option \"retry_base\" must not be above \"retry_max\""),
@@ -120,7 +126,7 @@ pj_definition_check_options(const PjDefinition *definition,
 	ArrayType  *targets = DatumGetArrayTypeP(definition->targets);
 
 	check_kind(definition, options);
-	check_retries(options);
+	check_retries(definition, options);
 	check_ignored(definition, options,
 				  ArrayGetNItems(ARR_NDIM(targets), ARR_DIMS(targets)));
 	check_written(options);
