@@ -283,7 +283,7 @@ SELECT attempt(command) FROM unnest(array[
     'SELECT public.projector_create(''more'', handler => ''note'')', 'SELECT public.projector_alter(''shop'', ''{"options": {"may_append": true}}'')',
     'SELECT public.projector_set_mode(''shop'', ''off'')', 'SELECT public.projector_pause(''shop'')', 'SELECT public.projector_resume(''shop'')',
     'SELECT public.projector_drop(''shop'')', 'SELECT public.projector_drain()', 'SELECT public.projector_retry(''shop'', ''acme'', ''a'', 1)',
-    'SELECT public.projector_reset(''shop'', force => true)']) WITH ORDINALITY u (command, n) ORDER BY n;
+    'SELECT public.projector_reset(''shop'', force => true)', 'SELECT public.projector_note(1, ''{}'')']) WITH ORDINALITY u (command, n) ORDER BY n;
 SELECT count(*) FROM projector.events WHERE aggregate_id IN ('attempt', 'more');
 -- none of it had an effect
 SELECT myself, path, tenant FROM me;

@@ -173,6 +173,8 @@ SELECT metadata - 'skipped_by' AS metadata FROM projector.failures WHERE aggrega
 SELECT projector_note(0, '{}');
 SELECT projector_note(1, '[]');
 SELECT projector_note(1, NULL);
+SELECT projector_note(1, '{"ticket": "OPS-3", "skip_reason": "none"}');
+SELECT projector_note(1, '{"skipped_by": "somebody else"}');
 
 --
 -- Who may

@@ -41,7 +41,7 @@ SET ROLE regress_alice;
 SELECT try($$SELECT projector_pause('log')$$);
 SELECT try($$SELECT projector_alter('log', '{"handler": "shop.note"}')$$);
 SELECT try($$SELECT projector_drop('log')$$);
--- the old one may, and the next change of the projection stores its new name
+-- the old one may; a drain or the next change of the projection stores its new name
 RESET ROLE;
 TABLE names;
 SET ROLE regress_anna;

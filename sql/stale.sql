@@ -59,6 +59,80 @@ SELECT projector_append('acme', 'a', 'E', '{}');
 SELECT n FROM hidden.stock;
 SELECT tgname, tgenabled FROM pg_trigger WHERE tgrelid = 'projector.projections'::regclass AND NOT tgisinternal;
 
+-- A function that is changed back: stale while rows were made by the other
+-- one, for the tenants that applied events with it
+CREATE FUNCTION hidden.fold_by(i int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format($f$CREATE OR REPLACE FUNCTION hidden.fold(s hidden.stock, e projector.event) RETURNS hidden.stock IMMUTABLE LANGUAGE sql AS
+        'SELECT e.tenant_id, e.aggregate_id, coalesce(s.n, 0) + %s, NULL::uuid, NULL::bigint'$f$, i);
+END $$;
+CREATE VIEW stale_tenants AS SELECT tenant_id, stale FROM projector.status_by_tenant WHERE projection_name = 'stock' ORDER BY 1;
+SELECT projector_set_mode('stock', 'async');
+SELECT projector_append('bolt', 'b', 'E', '{}');
+SELECT projector_drain();
+SELECT projector_rebuild('stock');
+TABLE stale_tenants;
+SELECT hidden.fold_by(100);
+TABLE stale_tenants;
+SELECT projector_append('acme', 'a', 'E', '{}');
+SELECT projector_drain();
+SELECT hidden.fold_by(2);
+TABLE stale_tenants;
+-- a tenant whose events were all applied with the other one
+SELECT hidden.fold_by(100);
+SELECT projector_append('cord', 'c', 'E', '{}');
+SELECT projector_drain();
+TABLE stale_tenants;
+SELECT hidden.fold_by(2);
+TABLE stale_tenants;
+SELECT projector_rebuild('stock', 'acme');
+SELECT projector_rebuild('stock', 'cord');
+TABLE stale_tenants;
+-- a transaction that is rolled back has made no rows
+SELECT hidden.fold_by(100);
+BEGIN;
+SELECT projector_append('acme', 'a', 'E', '{}');
+SELECT projector_drain();
+ROLLBACK;
+SELECT hidden.fold_by(2);
+TABLE stale_tenants;
+-- the same inline, also after one that was rolled back in the same session
+SELECT projector_set_mode('stock', 'inline');
+SELECT projector_drain();
+SELECT projector_append('acme', 'a', 'E', '{}');
+SELECT hidden.fold_by(100);
+BEGIN;
+SELECT projector_append('acme', 'a', 'E', '{}');
+ROLLBACK;
+TABLE stale_tenants;
+SELECT projector_append('acme', 'a', 'E', '{}');
+SELECT projector_append('new', 'a', 'E', '{}');
+SELECT hidden.fold_by(2);
+TABLE stale_tenants;
+SELECT projector_rebuild('stock');
+TABLE stale_tenants;
+-- an aggregate that is rebuilt with another one
+SELECT hidden.fold_by(100);
+SELECT projector_rebuild('stock', 'acme', 'a');
+SELECT hidden.fold_by(2);
+TABLE stale_tenants;
+SELECT projector_rebuild('stock');
+-- back again by projector_alter: events have been left out
+SELECT projector_alter('stock', '{"event_types": ["Other"]}');
+SELECT projector_append('acme', 'left-out', 'E', '{}');
+SELECT projector_alter('stock', '{"event_types": null}');
+SELECT projector_drain();
+TABLE stale_tenants;
+SELECT projector_rebuild('stock');
+TABLE stale_tenants;
+-- the same definition is no change
+SELECT projector_alter('stock', '{"event_types": null, "fold": "hidden.fold"}');
+TABLE stale_tenants;
+-- inline appends leave no cursor: a change is seen all the same
+SELECT projector_append('inline', 'a', 'E', '{}');
+SELECT projector_alter('stock', '{"event_types": ["E", "Other"]}');
+TABLE stale_tenants;
+
 \pset format aligned
 \pset tuples_only off
 SET client_min_messages = warning;

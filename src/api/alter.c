@@ -62,6 +62,7 @@ give_name(int32 id, const char *old, Jsonb *changes)
 {
 	Datum		values[2];
 	PjContext	saved;
+	PjOptions	options;
 	JsonbValue	value;
 	char	   *name;
 
@@ -71,8 +72,11 @@ give_name(int32 id, const char *old, Jsonb *changes)
 	if (strcmp(name, old) == 0)
 		return;
 	pj_definition_check_name(name);
+	pj_definition_lock_name(name);
 	if (pj_projection_exists(name))
 		pj_definition_refuse_existing(name);
+	pj_options_parse(pj_projection_by_id(id)->options_json, &options);
+	pj_definition_check_circle(name, options.depends_on);
 	pj_enter_internal(&saved);
 	values[0] = Int32GetDatum(id);
 	values[1] = CStringGetTextDatum(name);

@@ -8,6 +8,7 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
+#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 
 #include "api/definition_row.h"
@@ -113,6 +114,15 @@ read_code(FunctionCallInfo fcinfo, PjDefinition *definition)
 	}
 }
 
+/* A member that is null stands for its default, as in projector_alter(). */
+static Jsonb *
+read_object(FunctionCallInfo fcinfo, int argno, const char *name)
+{
+	return DatumGetJsonbP(DirectFunctionCall1(jsonb_strip_nulls,
+											  pj_required(fcinfo, argno,
+														  name)));
+}
+
 static void
 read_create_arguments(FunctionCallInfo fcinfo, PjDefinition *definition)
 {
@@ -131,8 +141,8 @@ read_create_arguments(FunctionCallInfo fcinfo, PjDefinition *definition)
 				errmsg("source \"%s\" does not exist",
 					   text_to_cstring(PG_GETARG_TEXT_PP(10))),
 				errhint("The only source is \"events\"."));
-	definition->options = DatumGetJsonbP(pj_required(fcinfo, 11, "options"));
-	definition->settings = DatumGetJsonbP(pj_required(fcinfo, 13, "settings"));
+	definition->options = read_object(fcinfo, 11, "options");
+	definition->settings = read_object(fcinfo, 13, "settings");
 }
 
 /* ---- messages to the user ---- */
@@ -156,9 +166,10 @@ notice_workers(PjMode mode)
 static void
 warn_of_rows(const PjDefinition *definition)
 {
-	JsonbValue	shared;
+	PjOptions	options;
 
-	if (pj_json_member(definition->options, "shared_targets", &shared))
+	pj_options_parse(definition->options, &options);
+	if (options.shared_targets)
 		return;					/* the rows belong to the other projection */
 	for (int i = 0; i < pj_definition_targets(definition); i++)
 		if (pj_target_has_rows(definition->target_oids[i]))
@@ -166,8 +177,8 @@ warn_of_rows(const PjDefinition *definition)
 					errmsg("target table \"%s\" has rows already",
 						   get_rel_name(definition->target_oids[i])),
 					errdetail("The log's events are applied on top of them."),
-					errhint("If they came from the same events, run projector_rebuild('%s'), which clears them first.",
-							definition->name));
+					errhint("If they came from the same events, run projector_rebuild(%s), which clears them first.",
+							quote_literal_cstr(definition->name)));
 }
 
 /* ---- create ---- */
@@ -195,13 +206,13 @@ is_same_definition(const PjDefinition *a, const PjDefinition *b)
 	return are_same_strings(a->handler, b->handler) &&
 		are_same_strings(a->fold, b->fold) &&
 		are_same_strings(a->statement, b->statement) &&
+		are_same_strings(a->search_path, b->search_path) &&
 		are_same_datums(PointerGetDatum(a->fold_columns),
 						PointerGetDatum(b->fold_columns)) &&
 		are_same_datums(a->targets, b->targets) &&
-		are_same_datums(a->event_types, b->event_types) &&
+		are_same_datums(pj_definition_types(a), pj_definition_types(b)) &&
 		are_same_datums(PointerGetDatum(a->settings),
-						PointerGetDatum(b->settings)) &&
-		a->owner == b->owner;
+						PointerGetDatum(b->settings));
 }
 
 /*
@@ -218,6 +229,18 @@ refuse_other(const PjDefinition *definition, const char *what,
 			errhint("Drop it with projector_drop and create it again. The read model stays; rebuild it afterwards."));
 }
 
+/* or_replace does not change the mode, which operators choose. */
+static void
+notice_mode(const PjDefinition *definition, PjMode wanted)
+{
+	ereport(NOTICE,
+			errmsg("projection \"%s\" stays in mode \"%s\"",
+				   definition->name, pj_mode_names[definition->mode]),
+			errhint("Change it with projector_set_mode(%s, '%s').",
+					quote_literal_cstr(definition->name),
+					pj_mode_names[wanted]));
+}
+
 /*
  * Change an existing projection to what the arguments of projector_create()
  * say.  Its mode and pauses do not change.  Returns what was done.
@@ -230,6 +253,7 @@ replace_projection(PjDefinition *wanted)
 	PjDefinition before = definition;
 	bool		redefined;
 
+	(void) pj_projection_owner(projection); /* it must exist */
 	if (wanted->kind != definition.kind)
 		refuse_other(&definition, "kind",
 					 pj_kind_names[definition.kind->id],
@@ -241,6 +265,8 @@ replace_projection(PjDefinition *wanted)
 		refuse_other(&definition, "ordering",
 					 pj_ordering_names[definition.ordering],
 					 pj_ordering_names[wanted->ordering]);
+	if (wanted->mode != PJ_ASYNC && wanted->mode != definition.mode)
+		notice_mode(&definition, wanted->mode);
 	definition.handler = wanted->handler;
 	definition.fold = wanted->fold;
 	definition.fold_columns = wanted->fold_columns;
@@ -249,6 +275,7 @@ replace_projection(PjDefinition *wanted)
 	definition.event_types = wanted->event_types;
 	definition.options = wanted->options;
 	definition.settings = wanted->settings;
+	definition.search_path = effective_search_path();
 	pj_definition_check(&definition, definition.owner);
 	redefined = !is_same_definition(&definition, &before);
 	if (!redefined &&
@@ -269,6 +296,7 @@ projector_create(PG_FUNCTION_ARGS)
 	pj_refuse_in_user_code("projector_create");
 	pj_wake_at_commit();
 	read_create_arguments(fcinfo, &definition);
+	pj_definition_lock_name(definition.name);
 	if (DatumGetBool(pj_required(fcinfo, 12, "or_replace")) &&
 		pj_projection_exists(definition.name))
 		PG_RETURN_TEXT_P(cstring_to_text(replace_projection(&definition)));
@@ -285,6 +313,33 @@ projector_create(PG_FUNCTION_ARGS)
 
 /* ---- drop ---- */
 
+/* Projections that depend on one that is dropped no longer do. */
+static PjStatement remove_dependency = {
+	.sql = "UPDATE projector.projections SET options = CASE"
+	" WHEN jsonb_array_length(options->'depends_on') > 1"
+	" THEN jsonb_set(options, '{depends_on}', (options->'depends_on') - $1)"
+	" ELSE options - 'depends_on' END"
+	" WHERE options->'depends_on' ? $1 RETURNING name",
+	.expect = SPI_OK_UPDATE_RETURNING,
+	.nargs = 1,
+	.argtypes = {TEXTOID},
+};
+
+static void
+forget_dependency(const char *name)
+{
+	Datum		values[1] = {CStringGetTextDatum(name)};
+	Datum	   *names;
+	int			n;
+
+	pj_execute(&remove_dependency, values, NULL);
+	n = pj_result_texts(&names);
+	for (int i = 0; i < n; i++)
+		ereport(NOTICE,
+				errmsg("projection \"%s\" no longer depends on \"%s\"",
+					   TextDatumGetCString(names[i]), name));
+}
+
 /* Drops a projection and its bookkeeping, but not its read model. */
 Datum
 projector_drop(PG_FUNCTION_ARGS)
@@ -299,6 +354,7 @@ projector_drop(PG_FUNCTION_ARGS)
 	values[0] = Int32GetDatum(projection->id);
 	pj_enter_internal(&saved);
 	pj_runs_forget(projection);
+	forget_dependency(projection->name);
 	pj_registry_update(&delete_projection, values, NULL);
 	for (int i = 0; i < lengthof(delete_rows); i++)
 		pj_execute(&delete_rows[i], values, NULL);

@@ -179,8 +179,8 @@ refuse_drop(const PjProjection *projection, const Change *change)
 			errmsg("cannot drop %s %s because projection \"%s\" uses it",
 				   change->gone ? "table" : "column", change->identity,
 				   projection->name),
-			errhint("Drop the projection with projector_drop('%s'), or change it with projector_alter, first. %s",
-					projection->name, guard_off));
+			errhint("Drop the projection with projector_drop(%s), or change it with projector_alter, first. %s",
+					quote_literal_cstr(projection->name), guard_off));
 }
 
 /* What to check again. */

@@ -11,7 +11,9 @@
  */
 #include "base/compat.h"
 
+#include "common/hashfn.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 
@@ -49,12 +51,27 @@ static PjStatement update_definition = {
 	" fold_columns = $4, statement = $5, targets = $6, event_types = $7,"
 	" options = $8, definition_hash = coalesce($9, definition_hash),"
 	" owner = $10, owner_oid = $11, target_oids = $12, resolved_in = $13,"
-	" target_changes = $14, settings = $15 WHERE projection_id = $1",
+	" redefinitions = $14, settings = $15, search_path = $16"
+	" WHERE projection_id = $1",
 	.expect = SPI_OK_UPDATE,
-	.nargs = 15,
+	.nargs = 16,
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, JSONBOID, TEXTOID, TEXTARRAYOID,
 		TEXTARRAYOID, JSONBOID, BYTEAOID, TEXTOID, OIDOID, OIDARRAYOID, OIDOID,
-	INT4OID, JSONBOID},
+	INT4OID, JSONBOID, TEXTOID},
+};
+
+/* Inline appends leave no cursor. */
+static PjStatement add_cursors = {
+	.sql = "INSERT INTO projector.projection_cursors"
+	" (projection_id, tenant_id, state) SELECT DISTINCT $1, d.tenant_id,"
+	" CASE WHEN p.handover_log_seq IS NOT NULL THEN 'live'"
+	" WHEN p.started THEN 'switching' ELSE 'replaying' END"
+	" FROM projector.projection_deltas d"
+	" JOIN projector.projections p USING (projection_id)"
+	" WHERE d.projection_id = $1 ON CONFLICT DO NOTHING",
+	.expect = SPI_OK_INSERT,
+	.nargs = 1,
+	.argtypes = {INT4OID},
 };
 
 /* Existing read models were built with the previous definition. */
@@ -159,6 +176,19 @@ target_oids(const PjDefinition *definition)
 
 	return pj_oid_array(definition->target_oids,
 						ArrayGetNItems(ARR_NDIM(names), ARR_DIMS(names)));
+}
+
+/*
+ * Lock a name that a projection is about to get, until the end of the
+ * transaction.  So of two sessions that want the same name, the second sees
+ * that the first has it.
+ */
+void
+pj_definition_lock_name(const char *name)
+{
+	LockDatabaseObject(pj_registry_relid(),
+					   hash_bytes((const unsigned char *) name, strlen(name)),
+					   0, ExclusiveLock);
 }
 
 /* Raise an error: a projection with that name exists. */
@@ -280,8 +310,8 @@ static void
 update_projection(PjProjection *projection, const PjDefinition *definition,
 				  bool redefined)
 {
-	Datum		values[15];
-	char		nulls[] = "               ";
+	Datum		values[16];
+	char		nulls[] = "                ";
 	PjContext	saved;
 
 	set_value(values, nulls, 0, Int32GetDatum(projection->id));
@@ -296,17 +326,34 @@ update_projection(PjProjection *projection, const PjDefinition *definition,
 	values[11] = target_oids(definition);
 	values[12] = ObjectIdGetDatum(projection->dormant ? InvalidOid :
 								  pj_registry_relid());
-	values[13] = Int32GetDatum(definition->target_changes);
+	values[13] = Int32GetDatum(definition->redefinitions);
 	set_value(values, nulls, 14, JsonbPGetDatum(definition->settings));
+	set_string(values, nulls, 15, definition->search_path);
 	pj_enter_internal(&saved);
 	if (redefined)
+	{
+		pj_execute(&add_cursors, values, NULL);
 		pj_execute(&keep_hashes, values, NULL);
+	}
 	pj_registry_update(&update_definition, values, nulls);
 	if (definition->event_types)
 		pj_outbox_unsubscribe(projection->id, definition->event_types);
 	pj_failure_note_skips(projection);
 	refresh_digests(projection, definition);
 	pj_leave_internal(&saved);
+}
+
+/* Is the definition other than that in the registry? */
+static bool
+is_redefined(const PjProjection *projection, const PjDefinition *definition)
+{
+	bytea	   *before = pj_definition_now(projection);
+	bytea	   *after = pj_definition_hash(definition);
+
+	return has_other_targets(projection, definition) || before == NULL ||
+		strcmp(projection->search_path, definition->search_path) != 0 ||
+		after == NULL || !pj_text_equal(PointerGetDatum(before),
+										PointerGetDatum(after));
 }
 
 /*
@@ -321,7 +368,7 @@ pj_definition_replace(PjProjection *projection, PjDefinition *definition,
 	pj_definition_guard(definition);
 	pj_definition_unguard(projection, definition->target_oids,
 						  pj_definition_targets(definition));
-	if (has_other_targets(projection, definition))
-		definition->target_changes++;
+	if (redefined && is_redefined(projection, definition))
+		definition->redefinitions++;
 	update_projection(projection, definition, redefined);
 }

@@ -13,6 +13,7 @@ extern int	pj_definition_targets(const PjDefinition *definition);
 extern void pj_definition_guard(const PjDefinition *definition);
 extern void pj_definition_unguard(const PjProjection *projection,
 								  const Oid *left, int nleft);
+extern void pj_definition_lock_name(const char *name);
 extern void pj_definition_refuse_existing(const char *name);
 extern void pj_definition_insert(const PjDefinition *definition, Oid owner);
 extern void pj_definition_replace(PjProjection *projection,

@@ -24,6 +24,7 @@
 #include "feed/pair_step.h"
 #include "kinds/problem.h"
 #include "log/tail.h"
+#include "registry/identity.h"
 #include "registry/projection.h"
 #include "sandbox/user_context.h"
 #include "state/delta.h"
@@ -304,6 +305,7 @@ projector_drain(PG_FUNCTION_ARGS)
 
 	pj_enter_internal(&saved);
 	pj_outbox_sweep();
+	pj_identities_refresh();	/* so that a dump has the present names */
 
 	/*
 	 * otherwise a handler that appends events it subscribes to would never

@@ -288,8 +288,8 @@ tell_paused_tenants(const PjProjection *projection)
 				   projection->name),
 			errdetail("They are %s%s.", list.data,
 					  n > MAX_TOLD_TENANTS ? " and others" : ""),
-			errhint("Resume them one by one: projector_resume('%s', tenant_id).",
-					projection->name));
+			errhint("Resume them one by one: projector_resume(%s, tenant_id).",
+					quote_literal_cstr(projection->name)));
 }
 
 /* Ends a pause. */
@@ -320,8 +320,8 @@ projector_resume(PG_FUNCTION_ARGS)
 			ereport(NOTICE,
 					errmsg("projection \"%s\" is still paused for all tenants",
 						   projection->name),
-					errhint("End that pause with projector_resume('%s').",
-							projection->name));
+					errhint("End that pause with projector_resume(%s).",
+							quote_literal_cstr(projection->name)));
 	}
 	else
 	{

@@ -445,6 +445,27 @@ projector_unskip(PG_FUNCTION_ARGS)
 
 /* ---- notes ---- */
 
+/* Raise an error if a note has a member that is ours. */
+static void
+check_note(Jsonb *note)
+{
+	static const char *const reserved[] = {"shadow", "skip_reason",
+	"skipped_by"};
+	JsonbValue	value;
+
+	if (!JB_ROOT_IS_OBJECT(note))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("note must be a JSON object"));
+	for (int i = 0; i < lengthof(reserved); i++)
+		if (pj_json_member(note, reserved[i], &value))
+			ereport(ERROR,
+					errcode(ERRCODE_RESERVED_NAME),
+					errmsg("\"%s\" cannot be noted", reserved[i]),
+					errdetail("This member of column metadata is set by projector itself."),
+					errhint("Use another name. An event is skipped with projector_skip."));
+}
+
 /* Adds an operator's remarks to a failure. */
 Datum
 projector_note(PG_FUNCTION_ARGS)
@@ -456,10 +477,8 @@ projector_note(PG_FUNCTION_ARGS)
 	PjContext	saved;
 	int32		id;
 
-	if (!JB_ROOT_IS_OBJECT(DatumGetJsonbP(remarks)))
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("note must be a JSON object"));
+	pj_refuse_in_user_code("projector_note");
+	check_note(DatumGetJsonbP(remarks));
 	pj_enter_internal(&saved);
 	id = pj_failure_projection(failure_id);
 	pj_leave_internal(&saved);

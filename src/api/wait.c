@@ -48,6 +48,9 @@ PG_FUNCTION_INFO_V1(projector_wait_log);
 /* How often the session that tends the tail computes it. */
 #define TAIL_MS			20
 
+/* A longer timeout may be beyond the last possible time. */
+#define MAX_TIMEOUT_YEARS	1000
+
 /* What to wait for: an event or, if aggregate is 0, a log position. */
 typedef struct Wait
 {
@@ -464,6 +467,12 @@ begin_wait(FunctionCallInfo fcinfo, Wait *wait, int last)
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("%s must be positive",
 					   wait->aggregate ? "sequence_number" : "log_seq"));
+	if (timeout->month / 12 > MAX_TIMEOUT_YEARS ||
+		timeout->day / 366 > MAX_TIMEOUT_YEARS)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("timeout must not be above %d years",
+					   MAX_TIMEOUT_YEARS));
 	wait->until = DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
 														  TimestampTzGetDatum(now),
 														  IntervalPGetDatum(timeout)));

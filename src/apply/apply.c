@@ -38,6 +38,7 @@
 
 #include "apply/apply.h"
 #include "apply/batch.h"
+#include "apply/made_by.h"
 #include "apply/read_model.h"
 #include "base/errcodes.h"
 #include "base/lock.h"
@@ -429,6 +430,17 @@ assert_locks(const PjApplyRequest *request)
 }
 
 /*
+ * Does a driver make rows of the live read model?  (An append has noted their
+ * definition before.)
+ */
+static bool
+makes_rows(const PjApplyRequest *request)
+{
+	return request->purpose == PJ_TO_APPLY && request->nranges > 0 &&
+		request->pair->destination == NULL && !pj_is_append(request);
+}
+
+/*
  * Apply the requested events, and return the results: see the top of this
  * file.
  */
@@ -444,7 +456,11 @@ pj_apply(const PjApplyRequest *request, PjApplyResult *result)
 	INSTR_TIME_SET_CURRENT(start);
 	memset(result, 0, sizeof(*result));
 	pj_kinds_sweep();
+	if (makes_rows(request))
+		pj_made_by_note(request->pair);
 	apply_repeatedly(request, result);
+	if (makes_rows(request))
+		pj_made_by_note(request->pair); /* it may have changed meanwhile */
 	INSTR_TIME_SET_CURRENT(duration);
 	INSTR_TIME_SUBTRACT(duration, start);
 	result->us = INSTR_TIME_GET_MICROSEC(duration);

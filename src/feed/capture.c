@@ -25,6 +25,7 @@
 #include "utils/tuplestore.h"
 
 #include "apply/apply.h"
+#include "apply/made_by.h"
 #include "base/errcodes.h"
 #include "base/lock.h"
 #include "base/trigger.h"
@@ -187,7 +188,12 @@ enter_pair(PjPair *pair, int32 projection_id, bool wait)
 	if (pair->run_id != 0)
 		return run_is_active;
 	problem = pj_projection_problem(projection);
-	return problem ? psprintf("The projection cannot run: %s.", problem) : NULL;
+	if (problem)
+		return psprintf("The projection cannot run: %s.", problem);
+	if ((pair->mode == PJ_INLINE || pair->mode == PJ_STRICT) &&
+		!pj_made_by_append(pair, wait))
+		return "The projection's code has changed, and another session applies events of this tenant.";
+	return NULL;
 }
 
 static void

@@ -202,7 +202,7 @@ pj_projection_changed(const PjProjection *projection,
 	changed->owner_oid = definition->owner;
 	changed->targets = definition->targets;
 	changed->target_oids = definition->target_oids;
-	changed->target_changes = definition->target_changes;
+	changed->redefinitions = definition->redefinitions;
 	changed->event_types = definition->event_types;
 	changed->types = NULL;
 	changed->ntypes = 0;
@@ -210,6 +210,7 @@ pj_projection_changed(const PjProjection *projection,
 		deconstruct_array(DatumGetArrayTypeP(definition->event_types), TEXTOID,
 						  -1, false, TYPALIGN_INT, &changed->types, NULL,
 						  &changed->ntypes);
+	changed->search_path = definition->search_path;
 	changed->options_json = definition->options;
 	pj_options_parse(definition->options, &changed->options);
 	changed->settings_json = definition->settings;

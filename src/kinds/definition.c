@@ -9,12 +9,9 @@
 #include "base/compat.h"
 
 #include "catalog/pg_type.h"
-#include "lib/stringinfo.h"
 #include "storage/lmgr.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
-#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 
 #include "base/statement.h"
@@ -74,6 +71,10 @@ check_event_types(PjDefinition *definition)
 
 	if (definition->event_types == 0)
 		return;
+	if (ARR_NDIM(DatumGetArrayTypeP(definition->event_types)) > 1)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("event_types must be an array of one dimension"));
 	if (check_elements(definition->event_types, "event_types", &types) == 0)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -358,9 +359,25 @@ is_known_dependency(const PjDefinition *definition, const char *name)
 	return false;
 }
 
+/* Raise an error if a projection of this name would depend on itself. */
+void
+pj_definition_check_circle(const char *name, const char **dependencies)
+{
+	if (dependencies[0] == NULL)
+		return;
+
+	/* serialize such changes, so that the second one sees the first */
+	LockRelationOid(pj_registry_relid(), ShareUpdateExclusiveLock);
+	if (depends_on((const char *const *) dependencies, name, 0))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("projection \"%s\" would depend on itself", name),
+				errhint("Option \"depends_on\" must not lead back to the projection."));
+}
+
 /*
  * The projections it depends on must exist and must not depend on it.  One
- * that was named before this change may have been dropped since.
+ * that was named before this change may be missing in a restored registry.
  */
 static void
 check_dependencies(const PjDefinition *definition, const PjOptions *options)
@@ -369,13 +386,7 @@ check_dependencies(const PjDefinition *definition, const PjOptions *options)
 		if (strcmp(options->depends_on[i], definition->name) != 0 &&
 			!is_known_dependency(definition, options->depends_on[i]))
 			(void) pj_projection_find(options->depends_on[i]);
-	if (depends_on((const char *const *) options->depends_on,
-				   definition->name, 0))
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("projection \"%s\" would depend on itself",
-					   definition->name),
-				errhint("Option \"depends_on\" must not lead back to the projection."));
+	pj_definition_check_circle(definition->name, options->depends_on);
 }
 
 /*
@@ -399,40 +410,22 @@ pj_definition_check(PjDefinition *definition, Oid owner)
 	check_dependencies(definition, &options);
 	pj_settings_check(pj_settings_parse(definition->settings));
 	check_targets(definition, &options, owner);
+	pj_definition_check_options(definition, &options);
 	definition->kind->check(definition, owner);
 }
 
-/*
- * Returns a hash of everything the read model depends on; NULL if the function
- * is missing.  For the targets, the hash includes how often they were
- * replaced, not their names: a renamed or restored table still has its rows,
- * and a table that becomes a target again has missed events in between.
- */
-bytea *
-pj_definition_hash(const PjDefinition *definition)
+/* Returns event types, or 0, in an order that does not depend on the user. */
+Datum
+pj_definition_types(const PjDefinition *definition)
 {
-	StringInfoData str;
-	text	   *image;
-	char	   *source = definition->kind->source_text(definition);
+	Datum	   *types;
+	int			n;
 
-	if (source == NULL)
-		return NULL;
-	initStringInfo(&str);
-	appendStringInfo(&str, "%s\n%s", pj_kind_names[definition->kind->id],
-					 source);
-	if (definition->target_changes > 0)
-		appendStringInfo(&str, "\ntargets %d", definition->target_changes);
-	if (definition->event_types)
-		appendStringInfo(&str, "\n%s",
-						 OidOutputFunctionCall(F_ARRAY_OUT,
-											   definition->event_types));
-	if (JB_ROOT_COUNT(definition->settings) > 0)
-		appendStringInfo(&str, "\n%s",
-						 JsonbToCString(NULL, &definition->settings->root,
-										VARSIZE(definition->settings)));
-	image = cstring_to_text_with_len(str.data, str.len);
-	return DatumGetByteaPP(DirectFunctionCall1(sha256_bytea,
-											   PointerGetDatum(image)));
+	if (definition->event_types == 0)
+		return 0;
+	deconstruct_array(DatumGetArrayTypeP(definition->event_types), TEXTOID, -1,
+					  false, TYPALIGN_INT, &types, NULL, &n);
+	return pj_text_array(types, pj_texts_unique(types, n));
 }
 
 /* Returns the OIDs of a projection's targets; nothing is locked. */
@@ -483,7 +476,7 @@ pj_definition_of(const PjProjection *projection)
 			.owner = pj_projection_role(projection),
 			.targets = name_targets(projection, target_oids),
 			.target_oids = target_oids,
-			.target_changes = projection->target_changes,
+			.redefinitions = projection->redefinitions,
 			.key = projection->key,
 			.event_types = projection->event_types,
 			.mode = projection->mode,
@@ -521,17 +514,4 @@ pj_definition_recheck_code(const PjProjection *projection)
 
 	if (definition.kind->retry_code)
 		definition.kind->retry_code(&definition);
-}
-
-/*
- * Returns the hash of a projection's current definition, including the source
- * of its functions; NULL if the function is missing.  Only the system caches
- * are used: nothing is locked, and no privileges are checked.
- */
-bytea *
-pj_definition_now(const PjProjection *projection)
-{
-	PjDefinition definition = pj_definition_of(projection);
-
-	return pj_definition_hash(&definition);
 }

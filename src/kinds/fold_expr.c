@@ -67,6 +67,8 @@ describe_expression(void *arg)
 		internalerrposition(position);
 		internalerrquery(scope->text);
 	}
+	if (geterrcode() == ERRCODE_SYNTAX_ERROR)
+		errhint("Correct the expression for %s.", scope->what);
 	errcontext("expression for %s", scope->what);
 }
 

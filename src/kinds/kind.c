@@ -7,7 +7,7 @@
 #include "utils/builtins.h"
 
 #include "ipc/shmem.h"
-#include "kinds/kind.h"
+#include "kinds/definition.h"
 #include "registry/target_guard.h"
 #include "sandbox/user_context.h"
 
@@ -50,6 +50,7 @@ pj_kinds_sweep(void)
 	for (int i = 0; i < lengthof(kinds); i++)
 		if (kinds[i]->sweep)
 			kinds[i]->sweep();
+	pj_definitions_sweep();
 }
 
 /* Error context callback: say at which event the error occurred. */

@@ -25,7 +25,7 @@ typedef struct PjDefinition
 	Oid			owner;
 	Datum		targets;		/* text[]; 0 if none */
 	Oid		   *target_oids;	/* the same as OIDs, once checked */
-	int			target_changes; /* how often they were replaced */
+	int			redefinitions;	/* how often the definition was changed */
 	const char *key;
 	Datum		event_types;	/* text[]; 0 for all */
 	PjMode		mode;

@@ -130,24 +130,18 @@ fold_flush(PjWork *work)
 	pj_kind_run(work, true, pj_fold_flush, &batch);
 }
 
-const PjKind pj_kind_fold = {
-	.id = PJ_KIND_FOLD,
-	.check = fold_check,
-	.source_text = fold_source_text,
-	.problem = fold_problem,
-	.retry_code = fold_retry,
-	.sweep = pj_folds_sweep,
-	.apply = fold_apply,
-	.flush = fold_flush,
-};
+/* Both kinds do the same, with a function or with expressions. */
+#define FOLD_OF_KIND(kind_id) \
+	{ \
+		.id = (kind_id), \
+		.check = fold_check, \
+		.source_text = fold_source_text, \
+		.problem = fold_problem, \
+		.retry_code = fold_retry, \
+		.sweep = pj_folds_sweep, \
+		.apply = fold_apply, \
+		.flush = fold_flush, \
+	}
 
-const PjKind pj_kind_fold_columns = {
-	.id = PJ_KIND_FOLD_COLUMNS,
-	.check = fold_check,
-	.source_text = fold_source_text,
-	.problem = fold_problem,
-	.retry_code = fold_retry,
-	.sweep = pj_folds_sweep,
-	.apply = fold_apply,
-	.flush = fold_flush,
-};
+const PjKind pj_kind_fold = FOLD_OF_KIND(PJ_KIND_FOLD);
+const PjKind pj_kind_fold_columns = FOLD_OF_KIND(PJ_KIND_FOLD_COLUMNS);

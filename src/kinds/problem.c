@@ -16,6 +16,7 @@
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
+#include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -145,8 +146,8 @@ find_target_problem(const PjProjection *projection, Oid owner)
 			return psprintf("target table %s is unlogged, and would be empty after a crash",
 							name);
 		if (!pj_is_fold(projection->kind) && !pj_guard_is_on(relid))
-			return psprintf("trigger projector_guard of target table %s is missing or disabled: projector_alter('%s', '{}') restores it",
-							name, projection->name);
+			return psprintf("trigger projector_guard of target table %s is missing or disabled: projector_alter(%s, '{}') restores it",
+							name, quote_literal_cstr(projection->name));
 	}
 	return NULL;
 }

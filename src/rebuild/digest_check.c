@@ -25,8 +25,11 @@
 
 #include "apply/read_model.h"
 #include "base/args.h"
+#include "base/lock.h"
 #include "base/statement.h"
+#include "kinds/problem.h"
 #include "registry/projection.h"
+#include "registry/target.h"
 #include "sandbox/user_context.h"
 #include "state/cursor.h"
 
@@ -46,27 +49,62 @@ static const char select_kept[] =
 " USING (tenant_id) WHERE $2 IS NULL OR tenant_id = $2 ORDER BY tenant_id";
 
 /*
- * Returns the digest of a tenant's rows.  For handlers and statements it is
- * also stored.
+ * Is the digest to be stored?  It is for handlers and statements, if the pair
+ * is free: its locks are taken, but not waited for.
  */
-static char *
-find_digest(PjProjection *projection, Datum tenant)
+static bool
+is_stored(const PjProjection *projection, Datum tenant)
 {
+	return projection->options.digest && !pj_is_fold(projection->kind) &&
+		!XactReadOnly && !RecoveryInProgress() &&
+		pj_lock_projection(projection->id, ShareLock, false) &&
+		pj_lock_driver(projection->id, tenant, false);
+}
+
+/* Returns the digest of a tenant's rows, and stores it if possible. */
+static char *
+find_digest(int32 id, Datum tenant)
+{
+	PjProjection *projection = pj_projection_by_id(id);
+	bool		stored = is_stored(projection, tenant);
 	PjDigest	digest;
 	PjContext	saved;
 	PjPair		pair;
 
-	pj_refuse_dormant(projection);
+	/* it may have changed before we had the lock */
+	projection = pj_projection_by_id(id);
+	if (projection == NULL)
+		elog(ERROR, "projection %d has just been dropped", id);
 	pj_model_digest(projection, tenant, NULL, &digest);
-	if (projection->options.digest && !pj_is_fold(projection->kind) &&
-		!XactReadOnly && !RecoveryInProgress())
+	if (stored)
 	{
 		pj_enter_internal(&saved);
 		pj_pair_look(&pair, projection, tenant);
-		pj_digest_set(projection->id, tenant, &digest, pair.last_log_seq);
+		pj_digest_set(id, tenant, &digest, pair.last_log_seq);
 		pj_leave_internal(&saved);
 	}
 	return pj_digest_text(&digest);
+}
+
+/*
+ * Are a projection's rows out of reach, because its owner or a target is
+ * missing?  Then the caller goes on without it, and says so.
+ */
+static bool
+is_out_of_reach(const PjProjection *projection)
+{
+	bool		missing = projection->unreadable != NULL ||
+	!OidIsValid(pj_projection_role(projection));
+
+	for (int i = 0; !missing && i < pj_target_count(projection); i++)
+		missing = pj_target_find_name(pj_target_find(projection, i)) == NULL;
+	if (missing)
+		ereport(WARNING,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("the read model of projection \"%s\" cannot be read",
+					   projection->name),
+				errdetail("%s", pj_projection_problem(projection)));
+	return missing;
 }
 
 /* Returns the digest of a projection's rows of one tenant. */
@@ -75,10 +113,13 @@ projector_digest(PG_FUNCTION_ARGS)
 {
 	char	   *name = pj_required_name(fcinfo, 0, "name");
 	Datum		tenant = pj_required_text(fcinfo, 1, "tenant_id");
+	PjProjection *projection;
 
 	pj_refuse_in_user_code("projector_digest");
-	PG_RETURN_TEXT_P(cstring_to_text(find_digest(pj_projection_find(name),
-												 tenant)));
+	projection = pj_projection_find(name);
+	pj_projection_check_own(projection);
+	pj_refuse_dormant(projection);
+	PG_RETURN_TEXT_P(cstring_to_text(find_digest(projection->id, tenant)));
 }
 
 static int
@@ -86,6 +127,16 @@ compare_names(const void *a, const void *b)
 {
 	return strcmp((*(PjProjection *const *) a)->name,
 				  (*(PjProjection *const *) b)->name);
+}
+
+/* Returns the digest as text; a dash if the rows are out of reach. */
+static const char *
+find_any_digest(const PjProjection *projection, Datum tenant)
+{
+	pj_projection_check_own(projection);
+	pj_refuse_dormant(projection);
+	return is_out_of_reach(projection) ? "-" :
+		find_digest(projection->id, tenant);
 }
 
 /* Returns one digest of all of a tenant's read models. */
@@ -103,7 +154,7 @@ projector_digest_all(PG_FUNCTION_ARGS)
 	initStringInfo(&all);
 	for (int i = 0; i < n; i++)
 		appendStringInfo(&all, "%s %s\n", projections[i]->name,
-						 find_digest(projections[i], tenant));
+						 find_any_digest(projections[i], tenant));
 	digest.high = hash_bytes_extended((unsigned char *) all.data, all.len, 0);
 	digest.low = hash_bytes_extended((unsigned char *) all.data, all.len, 1);
 	PG_RETURN_TEXT_P(cstring_to_text(pj_digest_text(&digest)));
@@ -161,7 +212,8 @@ find_kept(const PjProjection *projection, Datum tenant, Snapshot snapshot,
 
 /*
  * Compare one digest with the rows.  If the table has been altered since, the
- * result is null: the digest will be recomputed from the rows soon.
+ * result is null: the digest will be recomputed from the rows soon.  It is
+ * null, too, if the rows are out of reach.
  */
 static void
 check_kept(const PjProjection *projection, const Kept *kept,
@@ -169,16 +221,20 @@ check_kept(const PjProjection *projection, const Kept *kept,
 {
 	PjDigest	found;
 	Datum		values[5] = {CStringGetTextDatum(projection->name),
-	kept->tenant};
-	bool		nulls[5] = {false};
+	kept->tenant, 0, CStringGetTextDatum(kept->digest), 0};
+	bool		nulls[5] = {[2] = true,[4] = true};
 
-	pj_model_digest(projection, kept->tenant, snapshot, &found);
-	values[2] = BoolGetDatum(strcmp(kept->digest, pj_digest_text(&found)) == 0);
-	for (int i = 0; i < 3; i++)
-		nulls[2] = nulls[2] || (kept->layouts[i] != 0 &&
-								kept->layouts[i] != found.layout);
-	values[3] = CStringGetTextDatum(kept->digest);
-	values[4] = CStringGetTextDatum(pj_digest_text(&found));
+	if (snapshot)
+	{
+		pj_model_digest(projection, kept->tenant, snapshot, &found);
+		values[2] = BoolGetDatum(strcmp(kept->digest,
+										pj_digest_text(&found)) == 0);
+		values[4] = CStringGetTextDatum(pj_digest_text(&found));
+		nulls[2] = nulls[4] = false;
+		for (int i = 0; i < 3; i++)
+			nulls[2] = nulls[2] || (kept->layouts[i] != 0 &&
+									kept->layouts[i] != found.layout);
+	}
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
@@ -193,6 +249,8 @@ check_projection(const PjProjection *projection, Datum tenant,
 	Kept	   *kept;
 	int			n = find_kept(projection, tenant, snapshot, &kept);
 
+	if (is_out_of_reach(projection))
+		snapshot = NULL;
 	for (int i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -217,13 +275,19 @@ projector_check_digests(PG_FUNCTION_ARGS)
 
 	pj_refuse_in_user_code("projector_check_digests");
 	if (name)
-		pj_refuse_dormant(pj_projection_find(TextDatumGetCString(name)));
+	{
+		PjProjection *projection = pj_projection_find(TextDatumGetCString(name));
+
+		pj_projection_check_own(projection);
+		pj_refuse_dormant(projection);
+	}
 	n = pj_projections_in_order(&projections);
 	qsort(projections, n, sizeof(PjProjection *), compare_names);
 	InitMaterializedSRF(fcinfo, 0);
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	for (int i = 0; i < n; i++)
 		if (pj_digest_is_kept(projections[i]) && !projections[i]->dormant &&
+			pj_projection_is_own(projections[i]) &&
 			(!name || strcmp(projections[i]->name,
 							 TextDatumGetCString(name)) == 0))
 			check_projection(projections[i], tenant, snapshot, result);

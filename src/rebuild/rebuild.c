@@ -115,11 +115,13 @@ rebuild_tenant(PjProjection *projection, Datum tenant)
 	pj_rebuild_note(&rebuild, pj_tail(projection->log_ordered ?
 									  pj_tail_wait : 0), PG_INT64_MAX);
 	(void) pj_rebuild_forget(&rebuild);
+	if (definition)
+		pj_cursor_set_definition(&pair, definition);
 
 	/* replay everything, whatever state the pair was in */
 	pj_replay_init(&replay, &pair, rebuild.upto);
 	replay_all(&replay);
-	pj_replay_end(&pair, rebuild.settled, &replay.counts, definition);
+	pj_replay_end(&pair, rebuild.settled, &replay.counts);
 	return replay.counts.applied;
 }
 
@@ -221,7 +223,7 @@ rebuild_projection(const char *name, Datum tenant, Datum aggregate)
 	return applied;
 }
 
-/* Rebuild all projections, each after those it depends on. */
+/* Rebuild all projections of the caller, each after those it depends on. */
 static int64
 rebuild_all(Datum tenant)
 {
@@ -230,7 +232,8 @@ rebuild_all(Datum tenant)
 	int64		applied = 0;
 
 	for (int i = 0; i < n; i++)
-		applied += rebuild_projection(projections[i]->name, tenant, 0);
+		if (pj_projection_is_own(projections[i]))
+			applied += rebuild_projection(projections[i]->name, tenant, 0);
 	return applied;
 }
 
@@ -305,6 +308,10 @@ projector_catch_up(PG_FUNCTION_ARGS)
 	PjContext	saved;
 	int64		applied = 0;
 
+	if (upto < 1)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("until_log_seq must be positive"));
 	projection = pj_take_alone("projector_catch_up", name, tenant);
 	pj_refuse_problem(projection);
 	pj_wake_at_commit();

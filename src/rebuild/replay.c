@@ -201,12 +201,10 @@ pj_replay_batch(PjReplay *replay)
 
 /*
  * Everything that was settled at the start, up to "tail", has been replayed:
- * move the cursor there and update the counters.  "definition" is the hash of
- * the definition that the read model was rebuilt with.
+ * move the cursor there and update the counters.
  */
 void
-pj_replay_end(PjPair *pair, int64 tail, const PjCounts *counts,
-			  const bytea *definition)
+pj_replay_end(PjPair *pair, int64 tail, const PjCounts *counts)
 {
 	/* resume a stopped pair, unless its dead event was not replayed */
 	if (pair->state == PJ_STOPPED)
@@ -218,5 +216,4 @@ pj_replay_end(PjPair *pair, int64 tail, const PjCounts *counts,
 		pj_outbox_has_dead(pair->projection->id, pair->tenant))
 		pair->state = PJ_STOPPED;
 	pj_cursor_save(pair, counts);
-	pj_cursor_set_definition(pair, definition);
 }

@@ -38,8 +38,7 @@ extern void pj_replay_flush(PjReplay *replay);
 extern int	pj_replay_read(const PjReplay *replay, PjEvent **events);
 extern void pj_replay_move_on(PjReplay *replay, const PjEvent *last);
 extern int	pj_replay_cut(const PjPair *pair, PjEvent *events, int n);
-extern void pj_replay_end(PjPair *pair, int64 tail, const PjCounts *counts,
-						  const bytea *definition);
+extern void pj_replay_end(PjPair *pair, int64 tail, const PjCounts *counts);
 extern void pj_refuse_shadow(const PjPair *pair);
 
 #endif							/* PJ_REPLAY_H */

@@ -154,15 +154,17 @@ prepare_rebuild(Job *job)
 	run->aside = pj_aside_possible(job->projection);
 	run->processed = run->last_log_seq = run->last_sequence = 0;
 	run->last_aggregate = 0;
+	run->definition = pj_definition_now(job->projection);
 	if (run->aside)
 		pj_aside_make(job->projection, pj_aside_name(run->id));
 	else
 	{
 		(void) pj_rebuild_forget(&rebuild);
 		pj_cursor_restart(&job->pair, rebuild.upto);
+		if (run->definition)
+			pj_cursor_set_definition(&job->pair, run->definition);
 	}
 	run->prepared = true;
-	run->definition = pj_definition_now(job->projection);
 	pj_run_save(run);
 }
 
@@ -194,13 +196,30 @@ finish_rebuild(Job *job, const PjDestination *build)
 					  TextDatumGetCString(run->tenant));
 		pj_long_call_end();
 		pj_aside_take_over(job->projection, run);
+		if (run->definition)
+			pj_cursor_set_definition(&job->pair, run->definition);
 	}
 	else
 		pj_cursor_forget_handover(&job->pair);
 	if (job->projection->options.digest && !pj_is_fold(job->projection->kind))
 		pj_model_refresh(&job->pair, run->settled);
-	pj_replay_end(&job->pair, run->settled, &(PjCounts) {0}, run->definition);
+	pj_replay_end(&job->pair, run->settled, &(PjCounts) {0});
 	end_run(job, "completed", NULL);
+}
+
+/*
+ * A batch has been applied.  Note if it was with another definition than the
+ * ones before: then several have made the rows of the build.  (made_by.c does
+ * it for a rebuild in place.)
+ */
+static void
+note_definition(PjRun *run, const PjProjection *projection)
+{
+	const bytea *now = pj_definition_peek(projection);
+
+	if (now && run->definition &&
+		!pj_text_equal(PointerGetDatum(now), PointerGetDatum(run->definition)))
+		run->definition = cstring_to_text("");
 }
 
 /* Apply the next events of a rebuild. */
@@ -233,6 +252,7 @@ replay_events(Job *job)
 		finish_rebuild(job, pair.destination);
 		return;
 	}
+	note_definition(run, job->projection);
 	run->processed += n;
 	run->last_log_seq = Max(run->last_log_seq, replay.last_log_seq);
 	run->last_aggregate = replay.walk.aggregate;

@@ -238,6 +238,25 @@ is_ready(const PjProjection *projection, PjProjection *projections, int n,
 	return true;
 }
 
+/*
+ * Projections depend on each other in a circle, which only a change of the
+ * registry by hand can cause.  Returns the one to take first.
+ */
+static int
+break_circle(const PjProjection *projections, const bool *done)
+{
+	int			first = 0;
+
+	while (done[first])
+		first++;
+	ereport(WARNING,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("projection \"%s\" depends on itself",
+				   projections[first].name),
+			errhint("Correct its option \"depends_on\" with projector_alter."));
+	return first;
+}
+
 /* Returns all projections, each after those it depends on. */
 int
 pj_projections_in_order(PjProjection ***ordered)
@@ -260,7 +279,12 @@ pj_projections_in_order(PjProjection ***ordered)
 			(*ordered)[count++] = &projections[i];
 		}
 		if (count == before)
-			elog(ERROR, "projections depend on each other in a circle");
+		{
+			int			first = break_circle(projections, done);
+
+			done[first] = true;
+			(*ordered)[count++] = &projections[first];
+		}
 	}
 	return count;
 }
@@ -343,8 +367,8 @@ pj_projection_owner(const PjProjection *projection)
 				errmsg("owner \"%s\" of projection \"%s\" does not exist",
 					   projection->owner, projection->name),
 				errdetail("A new role with the same name is a different role."),
-				errhint("A superuser can give it another owner: projector_alter('%s', '{\"owner\": \"role\"}').",
-						projection->name));
+				errhint("A superuser can give it another owner: projector_alter(%s, '{\"owner\": \"role\"}').",
+						quote_literal_cstr(projection->name)));
 	return owner;
 }
 

@@ -62,7 +62,8 @@ typedef struct PjProjection
 	bool		resolved;		/* the next two are valid; else use the names */
 	Oid			owner_oid;
 	Oid		   *target_oids;	/* one per target; InvalidOid if missing */
-	int			target_changes; /* how often targets were changed */
+	int			redefinitions;	/* how often the definition was changed */
+	const bytea *definition_hash;	/* of the definition last registered */
 	const char *key;
 	Datum		event_types;	/* text[], or 0 for all */
 	Datum	   *types;			/* the same as an array of Datums */

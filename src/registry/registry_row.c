@@ -54,7 +54,7 @@ enum
 	Anum_owner_oid,
 	Anum_target_oids,
 	Anum_resolved_in,
-	Anum_target_changes,
+	Anum_redefinitions,
 	Anum_settings
 };
 
@@ -261,7 +261,8 @@ pj_registry_read_row(HeapTuple tuple, TupleDesc desc, Oid relid,
 	p->search_path = text_column(Anum_search_path);
 	read_oids(p, columns[Anum_owner_oid - 1], columns[Anum_target_oids - 1],
 			  DatumGetObjectId(columns[Anum_resolved_in - 1]) == relid);
-	p->target_changes = DatumGetInt32(columns[Anum_target_changes - 1]);
+	p->redefinitions = DatumGetInt32(columns[Anum_redefinitions - 1]);
+	p->definition_hash = DatumGetByteaPCopy(columns[Anum_definition_hash - 1]);
 	p->settings_json = DatumGetJsonbPCopy(columns[Anum_settings - 1]);
 	problem = pj_settings_read(p->settings_json, &p->settings);
 	if (problem)

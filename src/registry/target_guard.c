@@ -206,8 +206,8 @@ check_state(const PjProjection *projection, Oid relid)
 				errmsg("trigger \"%s\" of target table \"%s\" is missing or disabled",
 					   PJ_ROWGUARD_NAME, RelationGetRelationName(rel)),
 				errdetail("It restricts the projection to rows of its event's tenant."),
-				errhint("Restore it with projector_alter('%s', '{}').",
-						projection->name));
+				errhint("Restore it with projector_alter(%s, '{}').",
+						quote_literal_cstr(projection->name)));
 	table_close(rel, NoLock);
 }
 

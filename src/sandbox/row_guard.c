@@ -153,23 +153,32 @@ refuse_row(const PjUserCode *code, const char *table)
 			errhint("Set tenant_id to the event's, and have it in the WHERE clause of every UPDATE and DELETE."));
 }
 
-/* Raise an error if a row does not belong to the event's tenant. */
-static void
-check_row(const PjUserCode *code, Relation rel, HeapTuple row)
+/* Does a row that was just written or deleted belong to the event's tenant? */
+static bool
+is_own_row(const PjUserCode *code, TupleTableSlot *row)
 {
-	TupleDesc	desc = RelationGetDescr(rel);
+	TupleDesc	desc = row->tts_tupleDescriptor;
 	int			attno = SPI_fnumber(desc, "tenant_id");
 	bool		isnull;
 	Datum		value;
 
 	if (attno <= 0)
+		return false;
+	value = slot_getattr(row, attno, &isnull);
+	return !isnull &&
+		is_tenant(value, TupleDescAttr(desc, attno - 1), code->tenant);
+}
+
+/* Raise an error if a row does not belong to the event's tenant. */
+static void
+check_row(const PjUserCode *code, Relation rel, TupleTableSlot *row)
+{
+	if (SPI_fnumber(RelationGetDescr(rel), "tenant_id") <= 0)
 		ereport(ERROR,
 				errcode(ERRCODE_UNDEFINED_COLUMN),
 				errmsg("target table \"%s\" has no column \"tenant_id\"",
 					   RelationGetRelationName(rel)));
-	value = heap_getattr(row, attno, desc, &isnull);
-	if (isnull ||
-		!is_tenant(value, TupleDescAttr(desc, attno - 1), code->tenant))
+	if (!is_own_row(code, row))
 		refuse_row(code, RelationGetRelationName(rel));
 }
 
@@ -191,30 +200,14 @@ projector_guard_tenant(PG_FUNCTION_ARGS)
 				errmsg("guard_tenant() must be called by an AFTER trigger for each row"));
 	if (code != NULL)
 	{
-		check_row(code, trigdata->tg_relation, trigdata->tg_trigtuple);
+		check_row(code, trigdata->tg_relation, trigdata->tg_trigslot);
 		if (TRIGGER_FIRED_BY_UPDATE(trigdata->tg_event))
-			check_row(code, trigdata->tg_relation, trigdata->tg_newtuple);
+			check_row(code, trigdata->tg_relation, trigdata->tg_newslot);
 	}
 	return PointerGetDatum(NULL);
 }
 
 /* ---- the condition ---- */
-
-/* Does a row that was just written or deleted belong to the event's tenant? */
-static bool
-is_own_row(const PjUserCode *code, TupleTableSlot *row)
-{
-	TupleDesc	desc = row->tts_tupleDescriptor;
-	int			attno = SPI_fnumber(desc, "tenant_id");
-	bool		isnull;
-	Datum		value;
-
-	if (attno <= 0)
-		return false;
-	value = slot_getattr(row, attno, &isnull);
-	return !isnull &&
-		is_tenant(value, TupleDescAttr(desc, attno - 1), code->tenant);
-}
 
 /*
  * The replaced condition: must the trigger fire?  PostgreSQL has put the rows

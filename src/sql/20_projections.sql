@@ -36,7 +36,7 @@ CREATE TABLE projector.projections (
     owner_oid        oid NOT NULL DEFAULT 0,
     target_oids      oid[] NOT NULL DEFAULT '{}',
     resolved_in      oid NOT NULL DEFAULT 0,
-    target_changes   integer NOT NULL DEFAULT 0,
+    redefinitions    integer NOT NULL DEFAULT 0,
     settings         jsonb NOT NULL DEFAULT '{}'
 );
 COMMENT ON TABLE projector.projections IS 'the registered projections';
@@ -62,8 +62,8 @@ COMMENT ON COLUMN projector.projections.target_oids IS
     'the tables it writes; 0 where there is none of that name';
 COMMENT ON COLUMN projector.projections.resolved_in IS
     'the oid of this table when the oids were noted: in a restored one the names count';
-COMMENT ON COLUMN projector.projections.target_changes IS
-    'how often its targets were changed, which is part of the definition';
+COMMENT ON COLUMN projector.projections.redefinitions IS
+    'how often projector_alter or projector_create changed the definition, of which this number is a part';
 COMMENT ON COLUMN projector.projections.settings IS
     'settings its code runs with, on top of those that are fixed for all';
 
@@ -128,7 +128,7 @@ COMMENT ON COLUMN projector.projection_cursors.handover_log_seq IS
 COMMENT ON COLUMN projector.projection_cursors.batch_count IS
     'batches that have applied something, and appends that have';
 COMMENT ON COLUMN projector.projection_cursors.definition_hash IS
-    'of the definition that the read model was rebuilt with, if it was';
+    'of the definition that made the rows, if not that of the projection; empty if several definitions did';
 CREATE INDEX projection_cursors_behind_idx ON projector.projection_cursors
     (projection_id, tenant_id) WHERE state IN ('replaying', 'switching');
 

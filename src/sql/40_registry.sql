@@ -77,8 +77,10 @@ AS 'MODULE_PATHNAME', 'projector_drop';
 COMMENT ON FUNCTION projector_drop IS
     'remove a projection, but not its read model';
 
--- The calls that create all current projections, one per row, each after those
--- it depends on.  Pauses and modes of single tenants are not included.
+-- The commands that create all current projections, one per row, each after
+-- those it depends on.  A row sets search_path if the next projection needs
+-- another one, and a row gives a projection to its owner, if that is not the
+-- session's user.  Pauses and modes of single tenants are not included.
 -- Tables: projections (read).
 CREATE FUNCTION projector_definitions() RETURNS SETOF text
 LANGUAGE sql STABLE PARALLEL RESTRICTED SECURITY DEFINER
@@ -88,25 +90,50 @@ AS $$
         SELECT name, 0 FROM projector.projections
         UNION
         SELECT p.name, d.depth + 1 FROM deep d
-        JOIN projector.projections p ON p.options->'depends_on' ? d.name)
-    SELECT format('SELECT projector_create(%L, %s);', p.name, concat_ws(', ',
-               'handler => ' || quote_literal(p.handler),
-               'fold => ' || quote_literal(p.fold),
-               'fold_columns => ' || quote_literal(p.fold_columns),
-               'statement => ' || quote_literal(p.statement),
-               'targets => ' || quote_literal(p.targets),
-               CASE WHEN p.key <> 'aggregate_id' THEN 'key => ' || quote_literal(p.key) END,
-               'event_types => ' || quote_literal(p.event_types),
-               CASE WHEN p.mode <> 'async' THEN 'mode => ' || quote_literal(p.mode) END,
-               CASE WHEN p.ordering = 'log' THEN 'ordering => ' || quote_literal(p.ordering) END,
-               CASE WHEN p.source <> 'events' THEN 'source => ' || quote_literal(p.source) END,
-               CASE WHEN p.options <> '{}' THEN 'options => ' || quote_literal(p.options) END,
-               CASE WHEN p.settings <> '{}' THEN 'settings => ' || quote_literal(p.settings) END))
-    FROM projector.projections p
-    ORDER BY (SELECT max(d.depth) FROM deep d WHERE d.name = p.name), p.projection_id
+        JOIN projector.projections p ON p.options->'depends_on' ? d.name
+        WHERE d.depth < (SELECT count(*) FROM projector.projections)),
+    listed AS (
+        SELECT p.*, p.resolved_in = 'projector.projections'::regclass AS resolved,
+               row_number() OVER (ORDER BY d.depth, p.projection_id) AS place
+        FROM projector.projections p
+        JOIN (SELECT name, max(depth) AS depth FROM deep GROUP BY name) d USING (name)),
+    -- names as they are now: owners and targets may have been renamed
+    named AS (
+        SELECT p.*, lag(p.search_path) OVER (ORDER BY p.place) AS path_before,
+               coalesce((SELECT r.rolname FROM pg_roles r
+                         WHERE r.oid = p.owner_oid AND p.resolved), p.owner) AS owner_now,
+               coalesce((SELECT array_agg(coalesce(format('%I.%I', n.nspname, c.relname), t.name)
+                                          ORDER BY t.i)
+                         FROM unnest(p.targets, p.target_oids) WITH ORDINALITY t (name, oid, i)
+                         LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace)
+                             ON c.oid = t.oid AND p.resolved), p.targets) AS targets_now
+        FROM listed p)
+    SELECT l.command
+    FROM named p
+    CROSS JOIN LATERAL (
+        VALUES (1, CASE WHEN p.path_before IS DISTINCT FROM p.search_path
+                        THEN format('SET search_path = %s;', p.search_path) END),
+               (2, format('SELECT projector_create(%L, %s);', p.name, concat_ws(', ',
+                   'handler => ' || quote_literal(p.handler),
+                   'fold => ' || quote_literal(p.fold),
+                   'fold_columns => ' || quote_literal(p.fold_columns),
+                   'statement => ' || quote_literal(p.statement),
+                   'targets => ' || quote_literal(p.targets_now),
+                   CASE WHEN p.key <> 'aggregate_id' THEN 'key => ' || quote_literal(p.key) END,
+                   'event_types => ' || quote_literal(p.event_types),
+                   CASE WHEN p.mode <> 'async' THEN 'mode => ' || quote_literal(p.mode) END,
+                   CASE WHEN p.ordering = 'log' THEN 'ordering => ' || quote_literal(p.ordering) END,
+                   CASE WHEN p.source <> 'events' THEN 'source => ' || quote_literal(p.source) END,
+                   CASE WHEN p.options <> '{}' THEN 'options => ' || quote_literal(p.options) END,
+                   CASE WHEN p.settings <> '{}' THEN 'settings => ' || quote_literal(p.settings) END))),
+               (3, CASE WHEN p.owner_now <> session_user
+                        THEN format('SELECT projector_alter(%L, %L);', p.name,
+                                    jsonb_build_object('owner', p.owner_now)) END)) l (part, command)
+    WHERE l.command IS NOT NULL
+    ORDER BY p.place, l.part
 $$;
 COMMENT ON FUNCTION projector_definitions IS
-    'the calls that create all projections as they are';
+    'the commands that create all projections as they are';
 
 -- Grants a role the privileges of an appender, a reader, a modeller (who
 -- creates projections) or an operator (who manages all of them).

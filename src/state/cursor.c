@@ -183,11 +183,22 @@ static PjStatement set_run = {
 };
 
 static PjStatement set_definition = {
-	.sql = "UPDATE projector.projection_cursors SET definition_hash = $3"
-	" WHERE projection_id = $1 AND tenant_id = $2",
-	.expect = SPI_OK_UPDATE,
-	.nargs = 3,
-	.argtypes = {INT4OID, TEXTOID, BYTEAOID},
+	.sql = "INSERT INTO projector.projection_cursors"
+	" (projection_id, tenant_id, state, definition_hash)"
+	" VALUES ($1, $2, $3, $4)"
+	" ON CONFLICT (projection_id, tenant_id) DO UPDATE"
+	" SET definition_hash = excluded.definition_hash",
+	.expect = SPI_OK_INSERT,
+	.nargs = 4,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, BYTEAOID},
+};
+
+static PjStatement select_applied = {
+	.sql = "SELECT FROM projector.projection_offsets"
+	" WHERE projection_id = $1 AND tenant_id = $2 LIMIT 1",
+	.expect = SPI_OK_SELECT,
+	.nargs = 2,
+	.argtypes = {INT4OID, TEXTOID},
 };
 
 static PjStatement forget_handover = {
@@ -221,6 +232,15 @@ state_of(const char *name)
 	return pj_choose(name, state_names, "state");
 }
 
+/* Read a stored hash.  An empty one stands for several definitions. */
+static void
+read_made_by(PjMadeBy *made_by, const bytea *hash)
+{
+	made_by->several = VARSIZE_ANY_EXHDR(hash) != sizeof(made_by->hash);
+	if (!made_by->several)
+		memcpy(made_by->hash, VARDATA_ANY(hash), sizeof(made_by->hash));
+}
+
 static void
 read_row(HeapTuple tuple, TupleDesc desc, PjPair *pair)
 {
@@ -243,6 +263,10 @@ read_row(HeapTuple tuple, TupleDesc desc, PjPair *pair)
 		pair->own_handover = own > pair->handover;
 		pair->handover = Max(pair->handover, own);
 	}
+	if (!nulls[Anum_definition_hash - 1])
+		read_made_by(&pair->made_by,
+					 DatumGetByteaPP(columns[Anum_definition_hash - 1]));
+	pair->unsaved = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
 }
 
 /*
@@ -281,6 +305,8 @@ pj_pair_look(PjPair *pair, PjProjection *projection, Datum tenant)
 	pair->own_handover = false;
 	pair->state = projection->handed_over ? PJ_LIVE :
 		state_of_new(projection);
+	pair->unsaved = false;
+	read_made_by(&pair->made_by, projection->definition_hash);
 
 	pj_key_int4(&keys[0], 1, projection->id);
 	pj_key_text(&keys[1], 2, tenant);
@@ -473,15 +499,36 @@ pj_cursor_set_run(const PjPair *pair, int64 run_id)
 	pj_waiters_tell(pair->projection->id, pair->tenant);
 }
 
-/* Store the hash of the definition that the read model was rebuilt with. */
+/*
+ * Store the hash of the definition that has made the read model's rows; an
+ * empty one if several have.
+ */
 void
-pj_cursor_set_definition(const PjPair *pair, const bytea *hash)
+pj_cursor_set_definition(PjPair *pair, const bytea *hash)
 {
-	Datum		values[3] = {Int32GetDatum(pair->projection->id), pair->tenant,
-	PointerGetDatum(hash)};
+	Datum		values[4] = {Int32GetDatum(pair->projection->id), pair->tenant,
+	CStringGetTextDatum(state_names[pair->state]), PointerGetDatum(hash)};
 
 	assert_locked(pair);
-	pj_execute(&set_definition, values, hash ? NULL : "  n");
+	pj_execute(&set_definition, values, NULL);
+	read_made_by(&pair->made_by, hash);
+	pair->exists = pair->unsaved = true;
+}
+
+/*
+ * Events are about to be applied with a definition that is not the one in
+ * pair->made_by.  If the pair has applied none before, this definition makes
+ * all of its rows.
+ */
+void
+pj_cursor_note_definition(PjPair *pair, const bytea *hash)
+{
+	Datum		values[2] = {Int32GetDatum(pair->projection->id), pair->tenant};
+	text	   *several = cstring_to_text("");
+
+	pj_cursor_set_definition(pair,
+							 pj_execute(&select_applied, values, NULL) > 0 ?
+							 several : hash);
 }
 
 /* The log has been read up to the handover set by pj_cursor_restart(). */

@@ -34,7 +34,8 @@ extern void pj_cursors_follow_some(const PjProjection *projection,
 								   const PjTenants *all, int64 tail,
 								   int *room);
 extern void pj_cursor_set_run(const PjPair *pair, int64 run_id);
-extern void pj_cursor_set_definition(const PjPair *pair, const bytea *hash);
+extern void pj_cursor_set_definition(PjPair *pair, const bytea *hash);
+extern void pj_cursor_note_definition(PjPair *pair, const bytea *hash);
 extern void pj_cursor_forget_handover(PjPair *pair);
 extern void pj_cursor_restart(PjPair *pair, int64 handover);
 extern void pj_cursor_save(const PjPair *pair, const PjCounts *counts);

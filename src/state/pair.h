@@ -11,6 +11,7 @@
 #define PJ_PAIR_H
 
 #include "base/compat.h"
+#include "common/sha2.h"
 
 #include "registry/projection.h"
 
@@ -38,6 +39,13 @@ typedef struct PjDestination
 								 * destination was made */
 } PjDestination;
 
+/* Which definition made the rows of a pair's read model, as far as is noted. */
+typedef struct PjMadeBy
+{
+	bool		several;		/* more than one, or another and the present */
+	uint8		hash[PG_SHA256_DIGEST_LENGTH];	/* if it is one */
+} PjMadeBy;
+
 typedef struct PjPair
 {
 	PjProjection *projection;
@@ -52,6 +60,8 @@ typedef struct PjPair
 	bool		own_handover;	/* the handover is the tenant's own; events up
 								 * to it may not be visible yet */
 	bool		exists;			/* the cursor's row exists */
+	bool		unsaved;		/* this transaction wrote the cursor's row */
+	PjMadeBy	made_by;
 } PjPair;
 
 /*
