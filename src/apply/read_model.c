@@ -69,23 +69,6 @@ pj_model_refresh(const PjPair *pair, int64 log_seq)
 }
 
 /*
- * Lock a pair exclusively, if it is free.  The locks last until the end of the
- * transaction, so if this fails, no lock may be left that others would wait
- * for.
- */
-static bool
-lock_alone(int32 projection_id, Datum tenant)
-{
-	if (!pj_lock_projection(projection_id, ShareLock, false) ||
-		!pj_lock_driver(projection_id, tenant, false))
-		return false;
-	if (pj_lock_pair(projection_id, tenant, ExclusiveLock, false))
-		return true;
-	pj_unlock_driver(projection_id, tenant);
-	return false;
-}
-
-/*
  * Recompute the digests of pairs whose target has been altered since something
  * was recorded: of a projection and tenant, or of all if these are 0.  A pair
  * that is locked is left for later.
@@ -103,7 +86,8 @@ pj_models_refresh_altered(int32 projection_id, Datum tenant)
 		PjProjection *projection;
 		PjPair		pair;
 
-		if (!lock_alone(ids[i], tenants[i]))
+		if (!pj_lock_projection(ids[i], ShareLock, false) ||
+			!pj_pair_try_lock(ids[i], tenants[i], ExclusiveLock))
 			continue;
 		projection = pj_projection_by_id(ids[i]);
 		if (projection == NULL || projection->dormant ||

@@ -331,9 +331,7 @@ read_queue(PjStep *step, const PjBounds *bounds, int limit)
 
 /*
  * Take the locks of a pair and read how it runs.  Returns false if a lock is
- * taken, or if the projection is gone.  Take the driver lock first, so that a
- * backend that fails to get it never holds the pair lock.  No lock is waited
- * for here, so this order cannot cause a deadlock.
+ * taken, or if the projection is gone.  No lock is waited for here.
  */
 bool
 pj_step_enter(PjStep *step)
@@ -346,10 +344,9 @@ pj_step_enter(PjStep *step)
 		return false;
 	projection = pj_projection_by_id(step->projection_id);
 	if (projection == NULL ||
-		!pj_lock_driver(projection->id, step->tenant, false) ||
-		!pj_lock_pair(projection->id, step->tenant,
-					  projection->log_ordered ? ExclusiveLock : ShareLock,
-					  false))
+		!pj_pair_try_lock(projection->id, step->tenant,
+						  projection->log_ordered ? ExclusiveLock :
+						  ShareLock))
 		return false;
 
 	pj_pair_look(pair, projection, step->tenant);

@@ -349,9 +349,8 @@ enter_run(Job *job)
 	job->projection = pj_projection_by_id(id);
 	if (job->projection == NULL || job->projection->dormant ||
 		(!run->running && pj_run_depends(run)) ||
-		!pj_lock_driver(id, run->tenant, false) ||
-		!pj_lock_pair(id, run->tenant, job->projection->log_ordered ?
-					  ExclusiveLock : ShareLock, false) ||
+		!pj_pair_try_lock(id, run->tenant, job->projection->log_ordered ?
+						  ExclusiveLock : ShareLock) ||
 		!pj_run_look(run->id, run))
 		return false;
 	pj_pair_look(&job->pair, job->projection, run->tenant);

@@ -5,7 +5,7 @@
  *
  * Such a function waits for the locks, in the order given in lock.c, and holds
  * them until the end of the transaction.  Workers and drains have other work
- * to do and do not wait: see pj_step_enter().
+ * to do and do not wait: pj_pair_try_lock().
  */
 #include "base/compat.h"
 
@@ -25,6 +25,23 @@ pj_pair_lock(int32 projection_id, Datum tenant, LOCKMODE mode)
 {
 	pj_lock_pair(projection_id, tenant, mode, true);
 	pj_lock_driver(projection_id, tenant, true);
+}
+
+/*
+ * The same without waiting.  Returns false if a lock is taken.  The driver lock
+ * comes first, so that a session that fails to get it never holds the pair's
+ * lock, which appends need.  The locks last until the end of the transaction,
+ * so if this fails, none may be left.
+ */
+bool
+pj_pair_try_lock(int32 projection_id, Datum tenant, LOCKMODE mode)
+{
+	if (!pj_lock_driver(projection_id, tenant, false))
+		return false;
+	if (pj_lock_pair(projection_id, tenant, mode, false))
+		return true;
+	pj_unlock_driver(projection_id, tenant);
+	return false;
 }
 
 /*

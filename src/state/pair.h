@@ -142,6 +142,8 @@ pj_pair_caught_up(const PjPair *pair)
 }
 
 extern void pj_pair_lock(int32 projection_id, Datum tenant, LOCKMODE mode);
+extern bool pj_pair_try_lock(int32 projection_id, Datum tenant,
+							 LOCKMODE mode);
 extern PjProjection *pj_take_alone(const char *function, const char *name,
 								   Datum tenant);
 extern PjProjection *pj_take_driver(const char *function, const char *name,
