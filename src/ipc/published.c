@@ -57,12 +57,9 @@ new_tail(Oid relid)
 	return tail;
 }
 
-/*
- * Publish that readers will treat the log in table relid as settled up to
- * here.
- */
-void
-pj_publish_tail(Oid relid, int64 settled)
+/* Raise the positions of this database; 0 leaves one as it is. */
+static void
+raise_tail(Oid relid, int64 settled, int64 confirmed)
 {
 	PublishedTail *tail;
 
@@ -74,24 +71,43 @@ pj_publish_tail(Oid relid, int64 settled)
 	if (tail == NULL)
 		tail = new_tail(relid);
 	tail->settled = Max(tail->settled, settled);
+	tail->confirmed = Max(tail->confirmed, confirmed);
 	SpinLockRelease(&pj_area->tails_lock);
+}
+
+/* Returns a copy of the positions of this database. */
+static PublishedTail
+read_tail(Oid relid)
+{
+	PublishedTail copy = {0};
+	PublishedTail *tail;
+
+	pj_shmem_attach();
+	if (pj_area == NULL)
+		return copy;
+	SpinLockAcquire(&pj_area->tails_lock);
+	tail = find_tail(relid);
+	if (tail)
+		copy = *tail;
+	SpinLockRelease(&pj_area->tails_lock);
+	return copy;
+}
+
+/*
+ * Publish that readers will treat the log in table relid as settled up to
+ * here.
+ */
+void
+pj_publish_tail(Oid relid, int64 settled)
+{
+	raise_tail(relid, settled, 0);
 }
 
 /* Returns the published position. */
 int64
 pj_published_tail(Oid relid)
 {
-	PublishedTail *tail;
-	int64		settled;
-
-	pj_shmem_attach();
-	if (pj_area == NULL)
-		return 0;
-	SpinLockAcquire(&pj_area->tails_lock);
-	tail = find_tail(relid);
-	settled = tail ? tail->settled : 0;
-	SpinLockRelease(&pj_area->tails_lock);
-	return settled;
+	return read_tail(relid).settled;
 }
 
 /*
@@ -101,31 +117,12 @@ pj_published_tail(Oid relid)
 void
 pj_confirm_tail(Oid relid, int64 settled)
 {
-	PublishedTail *tail;
-
-	pj_shmem_attach();
-	if (pj_area == NULL)
-		return;
-	SpinLockAcquire(&pj_area->tails_lock);
-	tail = find_tail(relid);
-	if (tail)
-		tail->confirmed = Max(tail->confirmed, settled);
-	SpinLockRelease(&pj_area->tails_lock);
+	raise_tail(relid, 0, settled);
 }
 
 /* Returns the highest position that a reader has confirmed. */
 int64
 pj_confirmed_tail(Oid relid)
 {
-	PublishedTail *tail;
-	int64		confirmed;
-
-	pj_shmem_attach();
-	if (pj_area == NULL)
-		return 0;
-	SpinLockAcquire(&pj_area->tails_lock);
-	tail = find_tail(relid);
-	confirmed = tail ? tail->confirmed : 0;
-	SpinLockRelease(&pj_area->tails_lock);
-	return confirmed;
+	return read_tail(relid).confirmed;
 }
