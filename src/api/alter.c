@@ -72,6 +72,7 @@ give_name(int32 id, const char *old, Jsonb *changes)
 	if (strcmp(name, old) == 0)
 		return;
 	pj_definition_check_name(name);
+	PreventCommandIfReadOnly("projector_alter()");
 	pj_definition_lock_name(name);
 	if (pj_projection_exists(name))
 		pj_definition_refuse_existing(name);

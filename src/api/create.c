@@ -296,6 +296,7 @@ projector_create(PG_FUNCTION_ARGS)
 	pj_refuse_in_user_code("projector_create");
 	pj_wake_at_commit();
 	read_create_arguments(fcinfo, &definition);
+	PreventCommandIfReadOnly("projector_create()");
 	pj_definition_lock_name(definition.name);
 	if (DatumGetBool(pj_required(fcinfo, 12, "or_replace")) &&
 		pj_projection_exists(definition.name))

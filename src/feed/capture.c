@@ -79,9 +79,9 @@ check_sequence(const PjEvent *event, const PjEvent *before)
 		pj_text_equal(pj_event_aggregate(before), pj_event_aggregate(event)) &&
 		pj_text_equal(pj_event_tenant(before), pj_event_tenant(event)))
 		previous.log_seq = pj_event_log_seq(before);
-	else if (!pj_source_position(pj_event_tenant(event),
-								 pj_event_aggregate(event), sequence - 1,
-								 &previous))
+	else if (!pj_source_predecessor(pj_event_tenant(event),
+									pj_event_aggregate(event), sequence - 1,
+									&previous))
 		refuse_sequence(event, psprintf("There is no event %lld.",
 										(long long) sequence - 1));
 

@@ -72,5 +72,8 @@ extern void pj_source_tenants_after(Datum after, int64 limit, PjTenants *all);
 /* log_position.c */
 extern bool pj_source_position(Datum tenant, Datum aggregate,
 							   int64 sequence_number, PjPosition *position);
+extern bool pj_source_predecessor(Datum tenant, Datum aggregate,
+								  int64 sequence_number,
+								  PjPosition *position);
 
 #endif							/* PJ_LOG_READ_H */
