@@ -1,6 +1,6 @@
 /*
  * row.c
- *	  Updating rows of our tables without SPI.
+ *	  Updating and deleting rows of our tables without SPI.
  *
  * A batch of one event writes a few rows about itself.  For each, starting and
  * ending the executor would cost more than the update.
@@ -73,4 +73,18 @@ pj_row_update(Relation heap, HeapTuple row, const PjRowChange *change)
 		insert_index_entries(heap, slot);
 	ExecDropSingleTupleTableSlot(slot);
 	return result == TM_Ok;
+}
+
+/*
+ * Delete a row that this transaction has locked.  Returns false if it is not
+ * there any more.
+ */
+bool
+pj_row_delete(Relation heap, ItemPointer place)
+{
+	TM_FailureData failure;
+
+	return table_tuple_delete(heap, place, GetCurrentCommandId(true),
+							  InvalidSnapshot, InvalidSnapshot, false,
+							  &failure, false) == TM_Ok;
 }

@@ -1,6 +1,6 @@
 /*
  * row.h
- *	  Updating rows of our tables without SPI.
+ *	  Updating and deleting rows of our tables without SPI.
  */
 #ifndef PJ_ROW_H
 #define PJ_ROW_H
@@ -21,5 +21,6 @@ typedef struct PjRowChange
 extern bool pj_row_is_ours(Relation heap, int natts, int nchecks);
 extern bool pj_row_update(Relation heap, HeapTuple row,
 						  const PjRowChange *change);
+extern bool pj_row_delete(Relation heap, ItemPointer place);
 
 #endif							/* PJ_ROW_H */

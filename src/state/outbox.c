@@ -8,15 +8,22 @@
  */
 #include "base/compat.h"
 
+#include "access/table.h"
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
+#include "utils/rel.h"
 #include "utils/timestamp.h"
 
+#include "base/fetch.h"
 #include "base/guc.h"
 #include "base/lock.h"
+#include "base/row.h"
 #include "base/statement.h"
 #include "state/outbox.h"
 #include "state/pair.h"
+
+static PjTable outbox_table = {"apply_outbox"};
 
 static PjStatement delete = {
 	.sql = "DELETE FROM projector.apply_outbox WHERE ctid = ANY (ARRAY"
@@ -282,12 +289,24 @@ tid_array(Datum *tids, int n)
 void
 pj_outbox_delete_rows(const PjItem *const *items, int n)
 {
+	Relation	heap = table_open(pj_relid(&outbox_table), RowExclusiveLock);
 	Datum	   *tids = palloc(sizeof(Datum) * n);
 	Datum		values[1];
+	int			left = 0;
 
 	for (int i = 0; i < n; i++)
-		tids[i] = PointerGetDatum(&items[i]->row);
-	values[0] = tid_array(tids, n);
+	{
+		ItemPointerData place = items[i]->row;
+
+		/* a trigger that a user has added needs SQL */
+		if (heap->trigdesc != NULL || !pj_row_delete(heap, &place))
+			tids[left++] = PointerGetDatum(&items[i]->row);
+	}
+	table_close(heap, NoLock);
+	CommandCounterIncrement();
+	if (left == 0)
+		return;
+	values[0] = tid_array(tids, left);
 	pj_execute(&delete_rows, values, NULL);
 }
 
