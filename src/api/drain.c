@@ -35,7 +35,7 @@ PG_FUNCTION_INFO_V1(projector_drain);
 /* Each pair takes three locks, held until the end of the transaction. */
 #define MAX_PAIRS	64
 
-/* So many of a projection are looked at: others may be at work on some. */
+/* So many of a projection are looked at: other sessions may hold some. */
 #define MAX_LOOKED_AT	4096
 
 /* The cursors of so many tenants follow the log. */

@@ -4,8 +4,8 @@
  *
  * The status views read a foreign table whose rows pairs_scan.c makes up, one for
  * each projection and tenant.  A foreign table, because that is what the planner
- * gives conditions to: whoever asks for one projection and one tenant must not
- * pay for all others, and a condition does not get into a set-returning
+ * gives conditions to: a query for one projection and one tenant must not pay
+ * for all others, and a condition does not get into a set-returning
  * function.
  *
  * The planner is told that there are few rows, and that they are cheap, whatever

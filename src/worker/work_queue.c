@@ -334,8 +334,11 @@ find_place(int32 projection_id)
 	return place;
 }
 
-/* Find some pairs of a projection that have something to do. */
-static void
+/*
+ * Find some pairs of a projection that have something to do.  Returns false if
+ * there is no room for them.
+ */
+static bool
 add_pairs(PjScan *scan, int32 projection_id)
 {
 	PjProjection *projection = pj_projection_by_id(projection_id);
@@ -345,11 +348,11 @@ add_pairs(PjScan *scan, int32 projection_id)
 	int			n;
 
 	if (projection == NULL)
-		return;
+		return true;
 	if (is_full())
 	{
 		scan->more = true;
-		return;
+		return false;
 	}
 	place = find_place(projection_id);
 	next = place->place;
@@ -360,6 +363,7 @@ add_pairs(PjScan *scan, int32 projection_id)
 	for (int i = 0; i < n; i++)
 		if (!pj_queue_is_penalized(projection_id, pairs[i].tenant))
 			enqueue(&pairs[i]);
+	return true;
 }
 
 /* Reset what is known about when to look again. */
@@ -402,6 +406,7 @@ pj_queue_fill(void)
 	int32	   *ids;
 	int			n;
 	bool		waits = false;
+	bool		complete = true;
 
 	begin_look();
 	forget_line(&queue.taken);
@@ -412,12 +417,14 @@ pj_queue_fill(void)
 		scan.more = true;
 	for (int i = 0; i < n; i++)
 	{
-		add_pairs(&scan, ids[i]);
+		complete = add_pairs(&scan, ids[i]) && complete;
 		waits = waits || pj_awaits_handover(ids[i]);
 	}
-	if (scan.has_log)
+
+	/* what a projection that was left out has to read must not be forgotten */
+	if (complete && scan.has_log)
 		pj_active_checked(&scan.all, scan.tail);
-	else
+	else if (complete)
 		pj_active_none_reads();
 	if (waits || scan.unsettled)
 		pj_queue_poll();
