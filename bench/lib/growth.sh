@@ -65,6 +65,20 @@ fill_tenants() { # tenants, events of each
 	sql -c "VACUUM (ANALYZE) projector.events"
 }
 
+# One tenant with so many events of 1,000 aggregates, and a fold by another key
+# that has so many values.
+fill_totals() { # events, keys
+	sql -o /dev/null <<-SQL
+		CREATE TABLE totals (tenant_id text, id text, n bigint NOT NULL DEFAULT 0, last_event_id uuid, last_event_version bigint,
+		    last_log_seq bigint, PRIMARY KEY (tenant_id, id));
+		SELECT projector_create('totals', fold_columns => '{"n": "s.n + 1"}', targets => '{totals}', key => 'payload ->> ''id''');
+		INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload)
+		SELECT 't', 'a' || i % 1000, 1 + i / 1000, 'E', jsonb_build_object('id', 'k' || i * 7919 % $2)
+		FROM generate_series(0::bigint, $1 - 1) i;
+		VACUUM ANALYZE;
+	SQL
+}
+
 start_worker() { sql -c "SELECT projector_worker_start()" >/dev/null; }
 
 # Wait until a query returns true.

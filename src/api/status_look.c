@@ -5,7 +5,7 @@
  *
  * Those are the projections and why they cannot run, the workers, the sessions
  * that keep others waiting, and the tenants of the log.  Queries run as the
- * extension's owner: whoever reads a view needs no other privilege.
+ * extension's owner: reading a view needs no other privilege.
  */
 #include "base/compat.h"
 

@@ -116,7 +116,7 @@ count_lag(PjStatusLook *look, PjStatusRow *row, int64 *last)
 	set_lag_time(look, row, oldest_at);
 }
 
-/* Who is at work on it, and who is in the way. */
+/* The worker that applies its events, and the sessions that block it. */
 static void
 find_others(PjStatusLook *look, PjStatusRow *row)
 {

@@ -2,7 +2,7 @@
  * by_pair.c
  *	  Reading a table pair by pair, in the order of an index.
  *
- * Whoever looks at many pairs asks several tables about each of them, and most
+ * A query for many pairs asks several tables about each of them, and most
  * often there is no row.  A reader stands at the next row that there is, so
  * that the answer for the pairs before it costs a comparison.  Pairs are asked
  * for in the order of tenants, projection by projection.

@@ -88,7 +88,7 @@ static struct
 	TimestampTz done_at;
 	TimestampTz swept_at;
 	int			to_follow;		/* tenants, a part at a time */
-	bool		adding_up;		/* rows of inline appends, likewise */
+	bool		adding_up;		/* rows of inline appends, in parts too */
 	PjDeltaScan deltas;			/* where that stands */
 	TimestampTz restarted_at;	/* when it began at the start of the table */
 } chores;

@@ -17,7 +17,7 @@ use Carp qw(croak);
 use Exporter qw(import);
 use Test::More ();
 
-our @EXPORT = qw(use_node sql sql_in comes_true wait_until error_of $CHAIN);
+our @EXPORT = qw(use_node sql sql_in comes_true wait_until error_of $CHAIN $STOCK);
 
 my ($node, $database);
 
@@ -33,6 +33,21 @@ BEGIN
         c := md5(coalesce(c, '') || n);
     END LOOP;
     RETURN c;
+END $$;
+EOS
+
+# A read model, and a function for its expressions that fails on the quantities in
+# table bad.
+our $STOCK = <<'EOS';
+CREATE TABLE stock (tenant_id text, item_id text, on_hand bigint NOT NULL DEFAULT 0, last_event_id uuid, last_event_version bigint,
+	PRIMARY KEY (tenant_id, item_id));
+CREATE TABLE bad (qty bigint);
+CREATE FUNCTION good(qty bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+	IF EXISTS (SELECT FROM bad b WHERE b.qty = good.qty) THEN
+		RAISE EXCEPTION 'bad quantity %', qty;
+	END IF;
+	RETURN qty;
 END $$;
 EOS
 

@@ -20,18 +20,9 @@ EOC
 $node->start;
 use_node($node);
 
+sql('CREATE EXTENSION projector');
+sql($STOCK);
 sql(<<'EOS');
-CREATE EXTENSION projector;
-CREATE TABLE stock (tenant_id text, item_id text, on_hand bigint NOT NULL DEFAULT 0, last_event_id uuid, last_event_version bigint,
-	PRIMARY KEY (tenant_id, item_id));
-CREATE TABLE bad (qty bigint);
-CREATE FUNCTION good(qty bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS $$
-BEGIN
-	IF EXISTS (SELECT FROM bad b WHERE b.qty = good.qty) THEN
-		RAISE EXCEPTION 'bad quantity %', qty;
-	END IF;
-	RETURN qty;
-END $$;
 SELECT projector_create('stock', targets => '{stock}', options => '{"max_attempts": 2, "retry_base": "1 h", "retry_max": "1 h"}',
 	fold_columns => '{"on_hand": "s.on_hand + good((e.payload->>''qty'')::bigint)"}');
 SELECT projector_append('acme', 'a', 'Received', '{"qty": 5}');
