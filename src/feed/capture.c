@@ -29,10 +29,12 @@
 #include "base/errcodes.h"
 #include "base/lock.h"
 #include "base/trigger.h"
+#include "feed/capture.h"
 #include "ipc/wakeup.h"
 #include "kinds/kind.h"
 #include "kinds/problem.h"
 #include "log/intake.h"
+#include "log/log_insert.h"
 #include "log/log_read.h"
 #include "registry/projection.h"
 #include "sandbox/user_context.h"
@@ -471,6 +473,21 @@ capture_all(Capture *capture)
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 	pfree(events);
+}
+
+/* The same for one event that was inserted without SQL. */
+static void
+capture_one(PjEvent *event)
+{
+	check_sequence(event, NULL);
+	pj_intake_check(pj_event_log_seq(event));
+	capture_chunk(event, 1);
+}
+
+void
+pj_capture_init(void)
+{
+	pj_log_capture = capture_one;
 }
 
 /* Trigger function: AFTER INSERT, for each statement. */

@@ -181,9 +181,45 @@ check_may_append(void)
 }
 
 /*
- * Trigger function: BEFORE INSERT, for each row.  Refuse values that are empty
- * or too long, and set or check the payload's hash.  NULLs are left to the
+ * Check a new row, and fill in the payload's hash.  NULLs are left to the
  * columns' constraints.
+ */
+static void
+check_row(Datum *columns, const bool *nulls, bool restored)
+{
+	pj_intake_row(restored);
+
+	/* check this first, because the unique index's error is less helpful */
+	if (!restored && !nulls[Anum_log_seq - 1] &&
+		DatumGetInt64(columns[Anum_log_seq - 1]) > 0)
+		pj_intake_check(DatumGetInt64(columns[Anum_log_seq - 1]));
+	if (!nulls[Anum_tenant_id - 1])
+		check_name(columns[Anum_tenant_id - 1], "tenant_id", restored);
+	if (!nulls[Anum_aggregate_id - 1])
+		check_name(columns[Anum_aggregate_id - 1], "aggregate_id", restored);
+	if (!nulls[Anum_event_type - 1])
+		check_name(columns[Anum_event_type - 1], "event_type", restored);
+	if (!restored && !nulls[Anum_payload - 1])
+		columns[Anum_payload_hash - 1] =
+			pj_payload_hash(columns[Anum_payload - 1]);
+}
+
+/*
+ * Complete a row that is inserted without SQL (log_insert.c).  It has all
+ * columns but the hash.
+ */
+void
+pj_source_complete_row(Datum *columns)
+{
+	static const bool nulls[Anum_recorded_at] = {false};
+
+	check_may_append();
+	check_row(columns, nulls, false);
+}
+
+/*
+ * Trigger function: BEFORE INSERT, for each row.  Refuse values that are empty
+ * or too long, and set or check the payload's hash.
  */
 Datum
 projector_events_before_insert(PG_FUNCTION_ARGS)
@@ -200,22 +236,10 @@ projector_events_before_insert(PG_FUNCTION_ARGS)
 	pj_deform(trigdata->tg_trigtuple, RelationGetDescr(trigdata->tg_relation),
 			  &columns, &nulls);
 	restored = !nulls[Anum_payload_hash - 1];
-	pj_intake_row(restored);
-
-	/* check this first, because the unique index's error is less helpful */
-	if (!restored && !nulls[Anum_log_seq - 1] &&
-		DatumGetInt64(columns[Anum_log_seq - 1]) > 0)
-		pj_intake_check(DatumGetInt64(columns[Anum_log_seq - 1]));
-	if (!nulls[Anum_tenant_id - 1])
-		check_name(columns[Anum_tenant_id - 1], "tenant_id", restored);
-	if (!nulls[Anum_aggregate_id - 1])
-		check_name(columns[Anum_aggregate_id - 1], "aggregate_id", restored);
-	if (!nulls[Anum_event_type - 1])
-		check_name(columns[Anum_event_type - 1], "event_type", restored);
-
+	check_row(columns, nulls, restored);
 	if (nulls[Anum_payload - 1])
 		return PointerGetDatum(trigdata->tg_trigtuple);
-	if (!nulls[Anum_payload_hash - 1])
+	if (restored)
 	{
 		if (!pj_payload_matches(columns[Anum_payload - 1],
 								columns[Anum_payload_hash - 1]))
@@ -226,7 +250,6 @@ projector_events_before_insert(PG_FUNCTION_ARGS)
 		return PointerGetDatum(trigdata->tg_trigtuple);
 	}
 
-	columns[Anum_payload_hash - 1] = pj_payload_hash(columns[Anum_payload - 1]);
 	nulls[Anum_payload_hash - 1] = false;
 	return PointerGetDatum(heap_form_tuple(RelationGetDescr(trigdata->tg_relation),
 										   columns, nulls));
