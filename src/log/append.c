@@ -38,15 +38,6 @@ PG_FUNCTION_INFO_V1(projector_append_batch);
  */
 #define MAX_UNEXPLAINED_CONFLICTS 3
 
-static bool
-has_ids(const PjNewEvents *events)
-{
-	for (int i = 0; i < events->count; i++)
-		if (events->event_ids[i] != 0)
-			return true;
-	return false;
-}
-
 /*
  * Are these events in the log already?  Returns the sequence number of the
  * last one if all are, 0 if none is.
@@ -54,13 +45,9 @@ has_ids(const PjNewEvents *events)
 static int64
 find_known(const PjNewEvents *events)
 {
-	PjContext	saved;
 	int64		last = 0;
 	int			known = 0;
 
-	if (!has_ids(events))
-		return 0;
-	pj_enter_internal(&saved);
 
 	for (int i = 0; i < events->count; i++)
 	{
@@ -82,7 +69,6 @@ find_known(const PjNewEvents *events)
 						errdetail("The event in the log differs in its aggregate, type, payload or metadata."));
 		}
 	}
-	pj_leave_internal(&saved);
 	if (known > 0 && known < events->count)
 		ereport(ERROR,
 				errcode(ERRCODE_PJ_PARTIAL_BATCH),

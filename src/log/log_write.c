@@ -10,8 +10,13 @@
 #include "base/compat.h"
 
 #include "access/detoast.h"
+#include "access/htup_details.h"
+#include "access/stratnum.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
+#include "utils/snapmgr.h"
 #include "utils/uuid.h"
 
 #include "base/errcodes.h"
@@ -29,6 +34,8 @@
 
 PG_FUNCTION_INFO_V1(projector_events_before_insert);
 PG_FUNCTION_INFO_V1(projector_events_append_only);
+
+static PjTable events_by_id = {"events", "events_tenant_id_event_id_key"};
 
 /* An event with a new id can only conflict with one of the same aggregate. */
 static PjStatement insert_one = {
@@ -68,30 +75,52 @@ static PjStatement insert_many = {
 	JSONBARRAYOID, JSONBARRAYOID},
 };
 
-static PjStatement select_known = {
-	.sql = "SELECT sequence_number, aggregate_id = $3 AND event_type = $4"
-	" AND payload = $5 AND metadata = $6"
-	" FROM projector.events WHERE tenant_id = $1 AND event_id = $2",
-	.expect = SPI_OK_SELECT,
-	.nargs = 6,
-	.argtypes = {TEXTOID, UUIDOID, TEXTOID, TEXTOID, JSONBOID, JSONBOID},
-};
-
 /* ---- writing ---- */
 
-/* Is the i'th event in the log already? */
+/* Is this row the i'th event? */
+static bool
+is_event(HeapTuple row, TupleDesc desc, const PjNewEvents *events, int i)
+{
+	Datum	   *columns;
+	bool	   *nulls;
+
+	pj_deform(row, desc, &columns, &nulls);
+	return pj_text_equal(columns[Anum_aggregate_id - 1], events->aggregate) &&
+		pj_text_equal(columns[Anum_event_type - 1], events->event_types[i]) &&
+		DatumGetBool(DirectFunctionCall2(jsonb_eq, columns[Anum_payload - 1],
+										 events->payloads[i])) &&
+		DatumGetBool(DirectFunctionCall2(jsonb_eq, columns[Anum_metadata - 1],
+										 events->metadatas[i]));
+}
+
+/* Is the i'th event, which has an id, in the log already? */
 PjKnown
 pj_source_known(const PjNewEvents *events, int i, int64 *sequence_number)
 {
-	Datum		values[6] = {events->tenant, events->event_ids[i],
-		events->aggregate, events->event_types[i], events->payloads[i],
-	events->metadatas[i]};
+	Snapshot	snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	PjKnown		known = PJ_ID_UNKNOWN;
+	ScanKeyData keys[2];
+	PjFetch		fetch;
+	HeapTuple	row;
 	bool		isnull;
 
-	if (pj_execute(&select_known, values, NULL) == 0)
-		return PJ_ID_UNKNOWN;
-	*sequence_number = DatumGetInt64(pj_result(0, 1, &isnull));
-	return DatumGetBool(pj_result(0, 2, &isnull)) ? PJ_ID_SAME : PJ_ID_DIFFERENT;
+	pj_key_text(&keys[0], 1, events->tenant);
+	ScanKeyInit(&keys[1], 2, BTEqualStrategyNumber, F_UUID_EQ,
+				events->event_ids[i]);
+	pj_fetch_begin(&fetch, &events_by_id, snapshot, 2, keys);
+	row = pj_fetch_next(&fetch, ForwardScanDirection);
+	if (row)
+	{
+		TupleDesc	desc = RelationGetDescr(fetch.heap);
+
+		known = is_event(row, desc, events, i) ? PJ_ID_SAME : PJ_ID_DIFFERENT;
+		*sequence_number = DatumGetInt64(heap_getattr(row,
+													  Anum_sequence_number,
+													  desc, &isnull));
+	}
+	pj_fetch_end(&fetch);
+	UnregisterSnapshot(snapshot);
+	return known;
 }
 
 static Datum
