@@ -118,7 +118,7 @@ sorts_by(const PathKey *key, const RelOptInfo *rel, AttrNumber column)
 {
 	ListCell   *lc;
 
-	if (key->pk_strategy != BTLessStrategyNumber || key->pk_nulls_first ||
+	if (!pj_sorts_upwards(key) || key->pk_nulls_first ||
 		key->pk_eclass->ec_collation != C_COLLATION_OID)
 		return false;
 	foreach(lc, key->pk_eclass->ec_members)
@@ -159,10 +159,9 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, Oid relid)
 	Limits		limits = find_limits(root, rel);
 
 	add_path(rel, (Path *)
-			 create_foreignscan_path(root, rel, NULL, rel->rows, ROW_COST,
-									 ROW_COST * (rel->rows + 1),
-									 find_order(root, rel, &limits),
-									 rel->lateral_relids, NULL, NIL));
+			 pj_foreign_path(root, rel, ROW_COST,
+							 ROW_COST * (rel->rows + 1),
+							 find_order(root, rel, &limits)));
 }
 
 /* The columns that somebody reads; none if all are read. */

@@ -191,8 +191,8 @@ pj_fetch_begin(PjFetch *fetch, PjTable *table, Snapshot snapshot, int nkeys,
 	fetch->index = index_open(pj_indexid(table), AccessShareLock);
 
 	fetch->slot = table_slot_create(fetch->heap, NULL);
-	fetch->scan = index_beginscan(fetch->heap, fetch->index, snapshot, nkeys,
-								  0);
+	fetch->scan = pj_begin_index_scan(fetch->heap, fetch->index, snapshot,
+									  nkeys);
 	index_rescan(fetch->scan, keys, nkeys, NULL, 0);
 }
 

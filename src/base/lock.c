@@ -99,7 +99,7 @@ forget_released(void)
 	int			kept = 0;
 
 	for (int i = 0; i < inline_pairs.count; i++)
-		if (LockHeldByMe(&inline_pairs.tags[i], ShareLock))
+		if (pj_lock_is_held(&inline_pairs.tags[i], ShareLock))
 			inline_pairs.tags[kept++] = inline_pairs.tags[i];
 	inline_pairs.count = kept;
 }
@@ -123,9 +123,9 @@ pj_lock_pair_inline(int32 projection_id, Datum tenant, bool wait)
 	LOCKTAG		tag;
 
 	set_pair_tag(&tag, projection_id, tenant, PJ_LOCK_PAIR);
-	if (inline_pairs.transaction != MyProc->lxid)
+	if (inline_pairs.transaction != pj_transaction())
 	{
-		inline_pairs.transaction = MyProc->lxid;
+		inline_pairs.transaction = pj_transaction();
 		inline_pairs.count = 0;
 	}
 	if (!is_noted(&tag))
@@ -167,8 +167,8 @@ pj_unlock_driver(int32 projection_id, Datum tenant)
 static bool
 is_held(const LOCKTAG *tag, LOCKMODE mode)
 {
-	return LockHeldByMe(tag, ExclusiveLock) ||
-		(mode == ShareLock && LockHeldByMe(tag, ShareLock));
+	return pj_lock_is_held(tag, ExclusiveLock) ||
+		(mode == ShareLock && pj_lock_is_held(tag, ShareLock));
 }
 
 /* Do we hold a projection's lock, in this mode or a stronger one? */

@@ -32,14 +32,15 @@ pj_row_is_ours(Relation heap, int natts, int nchecks)
 
 /* Add a row version to the indexes, unless it was a HOT update. */
 static void
-insert_index_entries(Relation heap, TupleTableSlot *slot)
+insert_index_entries(Relation heap, TupleTableSlot *slot,
+					 PjUpdateIndexes update)
 {
 	EState	   *estate = CreateExecutorState();
 	ResultRelInfo *info = makeNode(ResultRelInfo);
 
 	InitResultRelInfo(info, heap, 1, NULL, 0);
 	ExecOpenIndices(info, false);
-	ExecInsertIndexTuples(info, slot, estate, false, false, NULL, NIL);
+	pj_insert_index_entries(info, slot, estate, update);
 	ExecCloseIndices(info);
 	FreeExecutorState(estate);
 }
@@ -56,7 +57,7 @@ pj_row_update(Relation heap, HeapTuple row, const PjRowChange *change)
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(desc, &TTSOpsHeapTuple);
 	TM_FailureData failure;
 	LockTupleMode lockmode;
-	bool		update_indexes;
+	PjUpdateIndexes update;
 	TM_Result	result;
 
 	Assert(ActiveSnapshotSet());
@@ -68,9 +69,9 @@ pj_row_update(Relation heap, HeapTuple row, const PjRowChange *change)
 	result = table_tuple_update(heap, &row->t_self, slot,
 								GetCurrentCommandId(true), InvalidSnapshot,
 								InvalidSnapshot, true, &failure, &lockmode,
-								&update_indexes);
-	if (result == TM_Ok && update_indexes)
-		insert_index_entries(heap, slot);
+								&update);
+	if (result == TM_Ok && update != TU_None)
+		insert_index_entries(heap, slot, update);
 	ExecDropSingleTupleTableSlot(slot);
 	return result == TM_Ok;
 }

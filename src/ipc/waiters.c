@@ -409,7 +409,7 @@ pj_waiters_join(int32 projection_id, Datum tenant)
 	if (entries == NULL)
 		return false;
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	mine = &entries[MyBackendId - 1];
+	mine = &entries[pj_backend_index()];
 	mine->dboid = MyDatabaseId;
 	mine->pair = hash_pair(projection_id, tenant);
 	mine->needs = PJ_NEEDS_ANYTHING;

@@ -144,8 +144,8 @@ lock_row(PjFoldTarget *target, Snapshot snapshot, TupleTableSlot *slot)
 static IndexScanDesc
 begin_scan(PjFoldTarget *target)
 {
-	return index_beginscan(target->store, target->index,
-						   RegisterSnapshot(GetLatestSnapshot()), 2, 0);
+	return pj_begin_index_scan(target->store, target->index,
+							   RegisterSnapshot(GetLatestSnapshot()), 2);
 }
 
 static void
@@ -339,7 +339,7 @@ pj_fold_write(PjFoldTarget *target, PjFoldRow *rows, int n)
 	PushActiveSnapshot(GetLatestSnapshot());
 	estate->es_snapshot = GetActiveSnapshot();
 	estate->es_output_cid = GetCurrentCommandId(true);
-	EvalPlanQualInit(&epqstate, estate, NULL, NIL, -1);
+	pj_recheck_init(&epqstate, estate);
 	AfterTriggerBeginQuery();
 	for (int i = 0; i < n; i++)
 	{
@@ -407,21 +407,17 @@ pj_fold_same(PjFoldTarget *target, AttrNumber attno, Datum a, Datum b)
  * For triggers on certain columns: all columns except the key's count as
  * updated.
  */
-static RangeTblEntry *
-range_entry(Relation heap, const PjFoldColumns *columns)
+static void
+add_range(PjRanges *ranges, Relation heap, const PjFoldColumns *columns)
 {
-	RangeTblEntry *rte = makeNode(RangeTblEntry);
+	Bitmapset  *updated = NULL;
 
 	for (int i = 1; i <= RelationGetNumberOfAttributes(heap); i++)
 		if (i != columns->tenant && i != columns->key &&
 			!TupleDescAttr(RelationGetDescr(heap), i - 1)->attisdropped)
-			rte->updatedCols = bms_add_member(rte->updatedCols,
-											  i - FirstLowInvalidHeapAttributeNumber);
-	rte->rtekind = RTE_RELATION;
-	rte->relid = RelationGetRelid(heap);
-	rte->relkind = heap->rd_rel->relkind;
-	rte->rellockmode = RowExclusiveLock;
-	return rte;
+			updated = bms_add_member(updated,
+									 i - FirstLowInvalidHeapAttributeNumber);
+	pj_ranges_add(ranges, heap, updated);
 }
 
 /* Prepare to write rows of a relation; "number" is its range table index. */
@@ -444,14 +440,14 @@ pj_fold_open(PjFoldTarget *target, const PjProjection *projection, Oid relid,
 			 Oid table, const char *tenant)
 {
 	Form_pg_attribute attribute;
-	List	   *ranges;
+	PjRanges	ranges = {NIL, NIL};
 
 	memset(target, 0, sizeof(*target));
 	target->context = CurrentMemoryContext;
 	target->heap = target->store = table_open(relid, RowExclusiveLock);
 	if (OidIsValid(table))
 		target->store = table_open(table, RowExclusiveLock);
-	target->index = index_open(RelationGetPrimaryKeyIndex(target->store),
+	target->index = index_open(pj_primary_key(target->store),
 							   RowExclusiveLock);
 	target->desc = lookup_rowtype_tupdesc(target->heap->rd_rel->reltype, -1);
 	pj_fold_columns(target->heap, !pj_key_is_aggregate(projection->key),
@@ -460,10 +456,10 @@ pj_fold_open(PjFoldTarget *target, const PjProjection *projection, Oid relid,
 	target->tenant = pj_id_as(CStringGetTextDatum(tenant), attribute);
 
 	target->estate = CreateExecutorState();
-	ranges = list_make1(range_entry(target->heap, &target->columns));
+	add_range(&ranges, target->heap, &target->columns);
 	if (target->store != target->heap)
-		ranges = lappend(ranges, range_entry(target->store, &target->columns));
-	ExecInitRangeTable(target->estate, ranges);
+		add_range(&ranges, target->store, &target->columns);
+	pj_ranges_use(target->estate, &ranges);
 	target->info = target->store_info = open_for_writing(target->heap, 1);
 	if (target->store != target->heap)
 		target->store_info = open_for_writing(target->store, 2);

@@ -139,7 +139,7 @@ find_target_problem(const PjProjection *projection, Oid owner)
 							"target table %s was dropped, and another table has its name: name it with projector_alter, then rebuild" :
 							"target table %s does not exist",
 							pj_target_noted_name(projection, i));
-		if (!pg_class_ownercheck(relid, owner))
+		if (!pj_owns_table(relid, owner))
 			return psprintf("its owner \"%s\" does not own target table %s",
 							GetUserNameFromId(owner, false), name);
 		if (get_rel_persistence(relid) != RELPERSISTENCE_PERMANENT)

@@ -95,16 +95,16 @@ pj_intake_sequence(void)
 void
 pj_intake_begin(void)
 {
-	if (known.transaction != MyProc->lxid)
+	if (known.transaction != pj_transaction())
 	{
 		check_sequence();
 		known.passed = pj_published_tail(pj_source_relid());
 		known.subtransaction = GetCurrentSubTransactionId();
-		known.transaction = MyProc->lxid;
+		known.transaction = pj_transaction();
 	}
-	statement.nested = statement.transaction == MyProc->lxid &&
+	statement.nested = statement.transaction == pj_transaction() &&
 		statement.open;
-	statement.transaction = MyProc->lxid;
+	statement.transaction = pj_transaction();
 	statement.open = true;
 	statement.restored = statement.fresh = false;
 }
@@ -132,7 +132,7 @@ pj_intake_row(bool restored)
 void
 pj_intake_check(int64 log_seq)
 {
-	if (known.transaction != MyProc->lxid || log_seq > known.passed)
+	if (known.transaction != pj_transaction() || log_seq > known.passed)
 		return;
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -148,7 +148,7 @@ pj_intake_check(int64 log_seq)
 bool
 pj_intake_end(void)
 {
-	bool		restored = statement.transaction == MyProc->lxid &&
+	bool		restored = statement.transaction == pj_transaction() &&
 	statement.open && !statement.nested && statement.restored &&
 	!statement.fresh;
 
@@ -164,7 +164,7 @@ static void
 at_subtransaction_event(SubXactEvent event, SubTransactionId mine,
 						SubTransactionId parent, void *arg)
 {
-	if (known.transaction != MyProc->lxid || known.subtransaction != mine)
+	if (known.transaction != pj_transaction() || known.subtransaction != mine)
 		return;
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 		known.transaction = InvalidLocalTransactionId;

@@ -68,7 +68,7 @@ static bool
 is_remembered(Datum tenant, Datum aggregate, int64 sequence_number)
 {
 	return found_last.position.sequence_number == sequence_number &&
-		found_last.lxid == MyProc->lxid &&
+		found_last.lxid == pj_transaction() &&
 		found_last.subxid == GetCurrentSubTransactionId() &&
 		found_last.relid == pj_relid(&pj_events_table) &&
 		is_id(&found_last.aggregate, aggregate) &&
@@ -87,7 +87,7 @@ remember(Datum tenant, Datum aggregate, const PjPosition *position)
 	found_last.position = *position;
 	found_last.subxid = GetCurrentSubTransactionId();
 	found_last.relid = pj_relid(&pj_events_table);
-	found_last.lxid = MyProc->lxid;
+	found_last.lxid = pj_transaction();
 }
 
 /* Get an event's position from its row. */

@@ -66,7 +66,7 @@ static bool
 is_mine(const LOCKTAG *tag)
 {
 	for (LOCKMODE mode = RowExclusiveLock; mode <= AccessExclusiveLock; mode++)
-		if ((LOCKBIT_ON(mode) & WRITER_LOCKS) != 0 && LockHeldByMe(tag, mode))
+		if ((LOCKBIT_ON(mode) & WRITER_LOCKS) != 0 && pj_lock_is_held(tag, mode))
 			return true;
 	return false;
 }
@@ -113,6 +113,7 @@ note_holders(PjWriters *writers, Oid relid)
 	for (int i = 0; i < locks->nelements; i++)
 	{
 		const LockInstanceData *lock = &locks->locks[i];
+		VirtualTransactionId writer;
 
 		if (!is_writer(lock, relid))
 			continue;
@@ -123,14 +124,14 @@ note_holders(PjWriters *writers, Oid relid)
 		}
 
 		/* it has ended, visibly to all, and is about to release its locks */
-		if (!LocalTransactionIdIsValid(lock->lxid))
+		writer = pj_lock_transaction(lock);
+		if (!LocalTransactionIdIsValid(writer.localTransactionId))
 			continue;
 		if (writers->ids == NULL)
 			writers->ids = MemoryContextAlloc(TopMemoryContext,
 											  sizeof(VirtualTransactionId) *
 											  locks->nelements);
-		writers->ids[writers->count].backendId = lock->backend;
-		writers->ids[writers->count++].localTransactionId = lock->lxid;
+		writers->ids[writers->count++] = writer;
 	}
 	pfree(locks->locks);
 	pfree(locks);

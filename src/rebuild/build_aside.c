@@ -245,7 +245,7 @@ find_table(const char *name)
 static void
 make_index(Relation target, Relation table)
 {
-	Relation	key = index_open(RelationGetPrimaryKeyIndex(target),
+	Relation	key = index_open(pj_primary_key(target),
 								 AccessShareLock);
 	HeapTuple	tuple = SearchSysCache1(INDEXRELID,
 										ObjectIdGetDatum(RelationGetRelid(key)));
@@ -253,17 +253,13 @@ make_index(Relation target, Relation table)
 	oidvector  *classes = (oidvector *)
 	DatumGetPointer(SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indclass,
 									&isnull));
-	IndexInfo  *info = BuildIndexInfo(key);
 	List	   *names = NIL;
 
-	for (int i = 0; i < info->ii_NumIndexAttrs; i++)
+	for (int i = 0; i < RelationGetDescr(key)->natts; i++)
 		names = lappend(names,
 						NameStr(TupleDescAttr(RelationGetDescr(key), i)->attname));
-	index_create(table, psprintf("%s_pkey", RelationGetRelationName(table)),
-				 InvalidOid, InvalidOid, InvalidOid, InvalidOid, info, names,
-				 BTREE_AM_OID, table->rd_rel->reltablespace,
-				 key->rd_indcollation, classes->values, key->rd_indoption,
-				 (Datum) 0, INDEX_CREATE_IS_PRIMARY, 0, true, true, NULL);
+	pj_copy_index(table, psprintf("%s_pkey", RelationGetRelationName(table)),
+				  key, names, classes->values);
 	ReleaseSysCache(tuple);
 	index_close(key, NoLock);
 }
@@ -334,8 +330,8 @@ have_same_columns(TupleDesc a, TupleDesc b)
 static bool
 have_same_key(Relation a, Relation b)
 {
-	Relation	x = index_open(RelationGetPrimaryKeyIndex(a), AccessShareLock);
-	Relation	y = index_open(RelationGetPrimaryKeyIndex(b), AccessShareLock);
+	Relation	x = index_open(pj_primary_key(a), AccessShareLock);
+	Relation	y = index_open(pj_primary_key(b), AccessShareLock);
 	int			natts = x->rd_index->indnatts;
 	bool		same = natts == y->rd_index->indnatts &&
 	memcmp(x->rd_index->indkey.values, y->rd_index->indkey.values,
@@ -372,7 +368,7 @@ is_as_made(Relation table, Oid owner)
 	return table->rd_rel->relowner == owner &&
 		table->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT &&
 		table->trigdesc == NULL && table->rd_rules == NULL &&
-		OidIsValid(RelationGetPrimaryKeyIndex(table)) &&
+		OidIsValid(pj_primary_key(table)) &&
 		list_length(RelationGetIndexList(table)) == 1;
 }
 
@@ -447,7 +443,7 @@ pj_aside_find(const PjProjection *projection, const char *name,
 	table = try_table_open(build->table, RowExclusiveLock);
 	alike = table != NULL &&
 		is_as_made(table, pj_projection_owner(projection)) &&
-		OidIsValid(RelationGetPrimaryKeyIndex(target)) &&
+		OidIsValid(pj_primary_key(target)) &&
 		have_same_columns(RelationGetDescr(target), RelationGetDescr(table)) &&
 		have_same_key(target, table);
 	if (table)

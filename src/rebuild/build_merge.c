@@ -108,11 +108,12 @@ begin_side(Merge *merge, Side *side, Oid relid)
 	ScanKeyData key;
 
 	side->heap = table_open(relid, AccessShareLock);
-	side->index = index_open(RelationGetPrimaryKeyIndex(side->heap),
+	side->index = index_open(pj_primary_key(side->heap),
 							 AccessShareLock);
 	side->slot = table_slot_create(side->heap, NULL);
 	side->snapshot = RegisterSnapshot(GetLatestSnapshot());
-	side->scan = index_beginscan(side->heap, side->index, side->snapshot, 1, 0);
+	side->scan = pj_begin_index_scan(side->heap, side->index,
+									 side->snapshot, 1);
 	pj_fold_key(side->index, merge->target.columns.tenant,
 				merge->target.tenant, &key);
 	index_rescan(side->scan, &key, 1, NULL, 0);

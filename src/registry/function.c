@@ -129,7 +129,7 @@ pj_function_find(const PjSignature *signature, const char *name, Oid owner)
 	why = misfit(signature, oid);
 	if (why)
 		refuse_signature(signature, name, why);
-	if (pg_proc_aclcheck(oid, owner, ACL_EXECUTE) != ACLCHECK_OK)
+	if (!pj_may_execute(oid, owner))
 		ereport(ERROR,
 				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				errmsg("\"%s\" may not execute function %s",
@@ -156,7 +156,7 @@ pj_function_problem(const PjSignature *signature, const char *name, Oid owner)
 	if (why)
 		return psprintf("function %s cannot be a %s: %s", name,
 						signature->what, why);
-	if (pg_proc_aclcheck(oid, owner, ACL_EXECUTE) != ACLCHECK_OK)
+	if (!pj_may_execute(oid, owner))
 		return psprintf("\"%s\" may not execute function %s",
 						GetUserNameFromId(owner, false), name);
 	return NULL;

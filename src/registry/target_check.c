@@ -40,7 +40,7 @@ check_relation(Relation rel, Oid owner)
 		ereport(ERROR,
 				errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				errmsg("target \"%s\" is not a table of yours", name));
-	if (!pg_class_ownercheck(RelationGetRelid(rel), owner))
+	if (!pj_owns_table(RelationGetRelid(rel), owner))
 		ereport(ERROR,
 				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				errmsg("\"%s\" must be owner of target table \"%s\"",
@@ -184,7 +184,7 @@ check_column_type(Relation rel, const char *column, Oid type, const char *why)
 static char *
 drop_key(Relation rel)
 {
-	Oid			index = RelationGetPrimaryKeyIndex(rel);
+	Oid			index = pj_primary_key(rel);
 
 	return OidIsValid(index) ?
 		psprintf(" DROP CONSTRAINT %s,", quote_identifier(get_rel_name(index))) :

@@ -277,8 +277,8 @@ is_enough_to_check_new(const PlannedStmt *plan, const ResultRelInfo *table)
 						 "tenant_id");
 	return tenant > 0 &&
 		!bms_is_member(tenant - FirstLowInvalidHeapAttributeNumber,
-					   rt_fetch(linitial_int(plan->resultRelations),
-								plan->rtable)->updatedCols);
+					   pj_updated_columns(plan,
+										  linitial_int(plan->resultRelations)));
 }
 
 /*

@@ -92,8 +92,8 @@ NULL};
 static void
 find_variables(void)
 {
-	struct config_generic **all = get_guc_variables();
-	int			n = GetNumConfigOptions();
+	int			n;
+	struct config_generic **all = pj_all_settings(&n);
 
 	for (int i = 0; i < lengthof(fixed_settings); i++)
 	{
@@ -212,8 +212,8 @@ pj_changed_setting(const PjSetting *settings)
 void
 pj_guard_bool_setting(const char *name, GucBoolCheckHook hook)
 {
-	struct config_generic **all = get_guc_variables();
-	int			n = GetNumConfigOptions();
+	int			n;
+	struct config_generic **all = pj_all_settings(&n);
 
 	for (int v = 0; v < n; v++)
 		if (strcmp(all[v]->name, name) == 0 && all[v]->vartype == PGC_BOOL &&

@@ -120,7 +120,7 @@ execute(const PjTableQuery *query, Query *rewritten, DestReceiver *dest)
 	uint64		processed;
 
 	ExecutorStart(desc, 0);
-	ExecutorRun(desc, ForwardScanDirection, 0, true);
+	pj_executor_run(desc);
 	ExecutorFinish(desc);
 	processed = desc->estate->es_processed;
 	ExecutorEnd(desc);

@@ -15,6 +15,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/pg_extension.h"
+#include "catalog/pg_namespace.h"
 #include "commands/event_trigger.h"
 #include "commands/user.h"
 #include "fmgr.h"
@@ -124,7 +125,7 @@ may_drop_owned(const DropOwnedStmt *drop,
 			return false;
 		owner = owner || lfirst_oid(cell) == extension->extowner ||
 			(drop->behavior == DROP_CASCADE &&
-			 pg_namespace_ownercheck(extension->extnamespace,
+			 pj_owns_schema(extension->extnamespace,
 									 lfirst_oid(cell)));
 	}
 	return owner;
@@ -148,11 +149,11 @@ may_drop(Node *statement)
 		return may_drop_owned((DropOwnedStmt *) statement, &extension);
 	if (drop->removeType == OBJECT_EXTENSION)
 		return is_among("projector", drop->objects) &&
-			pg_extension_ownercheck(extension.oid, GetUserId());
+			pj_owns_extension(extension.oid, GetUserId());
 	return drop->removeType == OBJECT_SCHEMA &&
 		drop->behavior == DROP_CASCADE &&
 		is_among(get_namespace_name(extension.extnamespace), drop->objects) &&
-		pg_namespace_ownercheck(extension.extnamespace, GetUserId());
+		pj_owns_schema(extension.extnamespace, GetUserId());
 }
 
 /* ---- stopping workers ---- */

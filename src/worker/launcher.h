@@ -8,7 +8,7 @@
 
 #include "base/compat.h"
 
-extern PGDLLEXPORT void projector_launcher_main(Datum arg) pg_attribute_noreturn();
+PJ_NORETURN extern PGDLLEXPORT void projector_launcher_main(Datum arg);
 extern void pj_launcher_init(void);
 
 #endif							/* PJ_LAUNCHER_H */

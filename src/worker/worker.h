@@ -7,6 +7,6 @@
 
 #include "base/compat.h"
 
-extern PGDLLEXPORT void projector_worker_main(Datum arg) pg_attribute_noreturn();
+PJ_NORETURN extern PGDLLEXPORT void projector_worker_main(Datum arg);
 
 #endif							/* PJ_WORKER_H */
