@@ -560,6 +560,31 @@ pj_cursor_restart(PjPair *pair, int64 handover)
 	pair->handover = Max(pair->handover, handover);
 }
 
+/* Used if a user has added something to the table. */
+static PjStatement count = {
+	.sql = "UPDATE projector.projection_cursors"
+	" SET applied_count = applied_count + $3,"
+	" failed_count = failed_count + $4, dead_count = dead_count + $5,"
+	" batch_count = batch_count + $6, apply_time = apply_time + $7,"
+	" last_applied_at = greatest(last_applied_at, $8)"
+	" WHERE projection_id = $1 AND tenant_id = $2",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 8,
+	.argtypes = {INT4OID, TEXTOID, INT8OID, INT8OID, INT8OID, INT8OID,
+	INTERVALOID, TIMESTAMPTZOID},
+};
+
+/* A copy of a cursor's row, or NULL. */
+HeapTuple
+pj_cursor_fetch(int32 projection_id, Datum tenant)
+{
+	ScanKeyData keys[2];
+
+	pj_key_int4(&keys[0], 1, projection_id);
+	pj_key_text(&keys[1], 2, tenant);
+	return pj_fetch_copy(&cursors_table, 2, keys);
+}
+
 /* Returns the sum of a column that counts and what was done. */
 static Datum
 counted(const Datum *columns, AttrNumber column, int64 more)
@@ -614,14 +639,10 @@ update_row(Relation heap, HeapTuple row, const PjPair *pair,
 static bool
 save_row(const PjPair *pair, const PjCounts *counts)
 {
-	ScanKeyData keys[2];
-	HeapTuple	row;
+	HeapTuple	row = pj_cursor_fetch(pair->projection->id, pair->tenant);
 	Relation	heap;
 	bool		saved;
 
-	pj_key_int4(&keys[0], 1, pair->projection->id);
-	pj_key_text(&keys[1], 2, pair->tenant);
-	row = pj_fetch_copy(&cursors_table, 2, keys);
 	if (row == NULL)
 		return false;
 	heap = table_open(pj_relid(&cursors_table), RowExclusiveLock);
@@ -652,4 +673,64 @@ pj_cursor_save(const PjPair *pair, const PjCounts *counts)
 	else
 		pj_waiters_tell_range(pair->projection->id, pair->tenant, 0,
 							  pair->last_log_seq);
+}
+
+/* Add to the counters of a row.  Returns false if it is outdated. */
+static bool
+count_in_row(Relation heap, HeapTuple row, const PjCounts *counts,
+			 TimestampTz applied_at)
+{
+	Interval	time = {.time = counts->us};
+	int			columns[] = {Anum_applied_count, Anum_failed_count,
+		Anum_dead_count, Anum_batch_count, Anum_apply_time,
+	Anum_last_applied_at};
+	bool		nulls[lengthof(columns)] = {false};
+	Datum		values[lengthof(columns)];
+	PjRowChange change = {lengthof(columns), columns, values, nulls};
+	Datum	   *old;
+	bool	   *old_nulls;
+
+	pj_deform(row, RelationGetDescr(heap), &old, &old_nulls);
+	values[0] = counted(old, Anum_applied_count, counts->applied);
+	values[1] = counted(old, Anum_failed_count, counts->failed);
+	values[2] = counted(old, Anum_dead_count, counts->dead);
+	values[3] = counted(old, Anum_batch_count, counts->batches);
+	values[4] = DirectFunctionCall2(interval_pl, old[Anum_apply_time - 1],
+									IntervalPGetDatum(&time));
+	values[5] = old[Anum_last_applied_at - 1];
+	nulls[5] = old_nulls[Anum_last_applied_at - 1];
+	if (applied_at != 0 &&
+		(nulls[5] || DatumGetTimestampTz(values[5]) < applied_at))
+	{
+		values[5] = TimestampTzGetDatum(applied_at);
+		nulls[5] = false;
+	}
+	return pj_row_update(heap, row, &change);
+}
+
+/*
+ * Add to a pair's counters.  The caller has the pair's driver lock, and a copy
+ * of its row.  A worker may move the cursor to the end of the log meanwhile;
+ * then the row is read again.
+ */
+void
+pj_cursor_count(HeapTuple row, int32 projection_id, Datum tenant,
+				const PjCounts *counts, TimestampTz applied_at)
+{
+	Interval	time = {.time = counts->us};
+	Datum		values[8] = {Int32GetDatum(projection_id), tenant,
+		Int64GetDatum(counts->applied), Int64GetDatum(counts->failed),
+		Int64GetDatum(counts->dead), Int64GetDatum(counts->batches),
+		IntervalPGetDatum(&time),
+	TimestampTzGetDatum(applied_at)};
+	Relation	heap = table_open(pj_relid(&cursors_table), RowExclusiveLock);
+
+	Assert(pj_driver_is_locked(projection_id, tenant));
+	if (!pj_row_is_ours(heap, Natts, NUM_CHECKS))
+		pj_execute(&count, values, applied_at ? NULL : "       n");
+	else
+		while (row && !count_in_row(heap, row, counts, applied_at))
+			row = pj_cursor_fetch(projection_id, tenant);
+	table_close(heap, NoLock);
+	CommandCounterIncrement();
 }

@@ -7,6 +7,7 @@
 #define PJ_CURSOR_H
 
 #include "base/compat.h"
+#include "datatype/timestamp.h"
 
 #include "state/pair.h"
 
@@ -39,5 +40,10 @@ extern void pj_cursor_note_definition(PjPair *pair, const bytea *hash);
 extern void pj_cursor_forget_handover(PjPair *pair);
 extern void pj_cursor_restart(PjPair *pair, int64 handover);
 extern void pj_cursor_save(const PjPair *pair, const PjCounts *counts);
+extern struct HeapTupleData *pj_cursor_fetch(int32 projection_id,
+											 Datum tenant);
+extern void pj_cursor_count(struct HeapTupleData *row, int32 projection_id,
+							Datum tenant, const PjCounts *counts,
+							TimestampTz applied_at);
 
 #endif							/* PJ_CURSOR_H */

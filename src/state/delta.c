@@ -21,17 +21,16 @@
 #include "base/statement.h"
 #include "sandbox/user_context.h"
 #include "state/delta.h"
+#include "state/delta_table.h"
 
-#define NUM_COLUMNS	11
-
-static PjTable deltas_table = {"projection_deltas"};
+PjTable		pj_deltas_table = {"projection_deltas"};
 
 /* Used if a user has added an index, trigger or constraint to the table. */
 static PjStatement insert = {
 	.sql = "INSERT INTO projector.projection_deltas"
 	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
 	.expect = SPI_OK_INSERT,
-	.nargs = NUM_COLUMNS,
+	.nargs = Natts,
 	.argtypes = {INT4OID, TEXTOID, INT8OID, INT8OID, INT8OID, INTERVALOID,
 	TIMESTAMPTZOID, TEXTOID, INT8OID, INT8OID, INT8OID},
 };
@@ -55,7 +54,7 @@ pj_delta_add(const PjPair *pair, const PjCounts *counts,
 {
 	Interval	time = {.time = counts->us};
 	bool		changed = !pj_digest_is_zero(digest);
-	Datum		values[NUM_COLUMNS] = {Int32GetDatum(pair->projection->id),
+	Datum		values[Natts] = {Int32GetDatum(pair->projection->id),
 		pair->tenant, Int64GetDatum(counts->applied),
 		Int64GetDatum(counts->failed), Int64GetDatum(counts->dead),
 		IntervalPGetDatum(&time),
@@ -63,10 +62,10 @@ pj_delta_add(const PjPair *pair, const PjCounts *counts,
 		changed ? CStringGetTextDatum(pj_digest_text(digest)) : (Datum) 0,
 		Int64GetDatum(digest->rows), Int64GetDatum(digest->layout),
 	Int64GetDatum(log_seq)};
-	bool		nulls[NUM_COLUMNS] = {[7] = !changed};
-	Relation	heap = table_open(pj_relid(&deltas_table), RowExclusiveLock);
+	bool		nulls[Natts] = {[Anum_digest - 1] = !changed};
+	Relation	heap = table_open(pj_relid(&pj_deltas_table), RowExclusiveLock);
 
-	if (RelationGetNumberOfAttributes(heap) != NUM_COLUMNS ||
+	if (RelationGetNumberOfAttributes(heap) != Natts ||
 		heap->rd_rel->relhasindex || heap->trigdesc != NULL)
 		insert_by_sql(values, !changed);
 	else

@@ -3,90 +3,36 @@
  *	  Adding to the cursors and digests what inline appends have recorded.
  *
  * The table of those rows has no index.  It is scanned from one end to the
- * other, a few rows at a time.
+ * other, a few rows at a time.  With many tenants each row belongs to another
+ * pair, so each costs a change of a cursor and of a digest.  These are made
+ * without SPI, which would take several times as long.
  */
 #include "base/compat.h"
 
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
 #include "storage/itemptr.h"
 #include "storage/lockdefs.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 
+#include "base/fetch.h"
 #include "base/lock.h"
+#include "base/row.h"
 #include "base/statement.h"
+#include "base/text.h"
 #include "state/delta.h"
+#include "state/delta_table.h"
 
-/*
- * Group some rows by pair, with their ctids.  The table has no index; each
- * scan starts where the last one ended.
- */
-static PjStatement select_pairs = {
-	.sql = "SELECT projection_id, tenant_id, array_agg(place), min(place),"
-	" min(layout) FILTER (WHERE digest IS NOT NULL),"
-	" max(layout) FILTER (WHERE digest IS NOT NULL), max(place)"
-	" FROM (SELECT ctid AS place, projection_id, tenant_id, digest, layout"
-	" FROM projector.projection_deltas WHERE ctid >= $1"
-	" AND ($3 IS NULL OR projection_id = $3)"
-	" AND ($4 IS NULL OR tenant_id = $4) LIMIT $2) d"
-	" GROUP BY 1, 2 ORDER BY 4",
-	.expect = SPI_OK_SELECT,
-	.nargs = 4,
-	.argtypes = {TIDOID, INT4OID, INT4OID, TEXTOID},
-};
-
-/*
- * Of these pairs, those whose rows can be added up now, and whether the digest
- * is of the same columns.  A pair without a cursor waits until it has one; a
- * cursor that another session has locked is skipped.
- */
-static PjStatement lock_cursors = {
-	.sql = "SELECT p.n::int, p.layout = 0 OR y.layout IS NULL"
-	" OR y.layout = p.layout FROM unnest($1, $2, $3) WITH ORDINALITY"
-	" AS p (projection_id, tenant_id, layout, n)"
-	" CROSS JOIN LATERAL (SELECT FROM projector.projection_cursors c"
-	" WHERE c.projection_id = p.projection_id AND c.tenant_id = p.tenant_id"
-	" LIMIT 1 FOR UPDATE SKIP LOCKED) c"
-	" LEFT JOIN LATERAL (SELECT y.layout FROM projector.projection_digests y"
-	" WHERE y.projection_id = p.projection_id AND y.tenant_id = p.tenant_id"
-	" LIMIT 1) y ON true"
-	" ORDER BY p.n",
-	.expect = SPI_OK_SELECT,
-	.nargs = 3,
-	.argtypes = {INT4ARRAYOID, TEXTARRAYOID, INT8ARRAYOID},
-};
-
-/* The pairs' driver locks are held, and their cursors' rows are locked. */
-static PjStatement add_up = {
-	.sql = "WITH gone AS (DELETE FROM projector.projection_deltas"
-	" WHERE ctid = ANY ($1)"
-	" RETURNING *), sums AS MATERIALIZED (SELECT projection_id, tenant_id,"
-	" sum(applied_count) AS applied, sum(failed_count) AS failed,"
-	" sum(dead_count) AS dead, sum((applied_count > 0)::int) AS batches,"
-	" sum(apply_time) AS time, max(last_applied_at)"
-	" FILTER (WHERE applied_count > 0) AS last,"
-	" projector.digest_sum(digest) AS digest, count(digest) AS digests,"
-	" sum(row_count) AS rows, max(layout) AS layout, max(last_log_seq) AS log"
-	" FROM gone GROUP BY 1, 2), digests AS"
-	" (INSERT INTO projector.projection_digests AS d"
-	" (projection_id, tenant_id, digest, row_count, last_log_seq, layout)"
-	" SELECT projection_id, tenant_id, digest, rows, log, layout FROM sums"
-	" WHERE digests > 0 ON CONFLICT (projection_id, tenant_id) DO UPDATE"
-	" SET digest = projector.digest_add(d.digest, excluded.digest),"
-	" row_count = d.row_count + excluded.row_count,"
-	" last_log_seq = greatest(d.last_log_seq, excluded.last_log_seq),"
-	" refreshed_at = now())"
-	" UPDATE projector.projection_cursors c"
-	" SET applied_count = c.applied_count + s.applied,"
-	" failed_count = c.failed_count + s.failed,"
-	" dead_count = c.dead_count + s.dead,"
-	" batch_count = c.batch_count + s.batches,"
-	" apply_time = c.apply_time + s.time,"
-	" last_applied_at = greatest(c.last_applied_at, s.last)"
-	" FROM sums s WHERE c.projection_id = s.projection_id"
-	" AND c.tenant_id = s.tenant_id",
-	.expect = SPI_OK_UPDATE,
+/* Used if a user has added a trigger to the table. */
+static PjStatement delete_row = {
+	.sql = "DELETE FROM projector.projection_deltas WHERE ctid = $1",
+	.expect = SPI_OK_DELETE,
 	.nargs = 1,
-	.argtypes = {TIDARRAYOID},
+	.argtypes = {TIDOID},
 };
 
 /*
@@ -120,121 +66,201 @@ static PjStatement select_other_layouts = {
 	.argtypes = {INT4OID, TEXTOID},
 };
 
-/* A pair that has rows in the table. */
-typedef struct NotedPair
+/* A row of the table. */
+typedef struct Delta
 {
+	ItemPointerData place;
 	int32		projection_id;
 	Datum		tenant;
-	ArrayType  *places;			/* the ctids of its rows */
-	ItemPointerData first;		/* the smallest and the largest */
-	ItemPointerData last;
-	int64		layout;			/* of the rows' digests; 0 if there are none */
-	bool		mixed;			/* the rows have different layouts */
-} NotedPair;
+	PjCounts	counts;
+	TimestampTz applied_at;
+	bool		hashed;			/* it has a digest */
+	PjDigest	digest;
+	int64		log_seq;
+} Delta;
 
-/* Read some rows and group them by pair.  Returns the number of pairs. */
-static int
-read_pairs(PjDeltaScan *scan, int max_rows, NotedPair **pairs, int *nrows)
+/* ---- reading ---- */
+
+static void
+read_row(TupleTableSlot *slot, Delta *delta)
 {
-	Datum		values[4] = {PointerGetDatum(&scan->from),
-		Int32GetDatum(max_rows), Int32GetDatum(scan->projection_id),
-	scan->tenant};
-	char		nulls[] = {' ', ' ', scan->projection_id ? ' ' : 'n',
-	scan->tenant ? ' ' : 'n', '\0'};
-	int			n = pj_execute(&select_pairs, values, nulls);
+	const Datum *values;
 
-	*nrows = 0;
-	*pairs = palloc(sizeof(NotedPair) * Max(n, 1));
-	for (int i = 0; i < n; i++)
+	slot_getallattrs(slot);
+	values = slot->tts_values;
+	delta->place = slot->tts_tid;
+	delta->projection_id = DatumGetInt32(values[Anum_projection_id - 1]);
+	delta->tenant =
+		PointerGetDatum(DatumGetTextPCopy(values[Anum_tenant_id - 1]));
+	delta->counts.applied = DatumGetInt64(values[Anum_applied_count - 1]);
+	delta->counts.failed = DatumGetInt64(values[Anum_failed_count - 1]);
+	delta->counts.dead = DatumGetInt64(values[Anum_dead_count - 1]);
+	delta->counts.batches = delta->counts.applied > 0;
+	delta->counts.us = DatumGetIntervalP(values[Anum_apply_time - 1])->time;
+	delta->applied_at = delta->counts.applied > 0 ?
+		DatumGetTimestampTz(values[Anum_last_applied_at - 1]) : 0;
+	delta->hashed = !slot->tts_isnull[Anum_digest - 1];
+	memset(&delta->digest, 0, sizeof(PjDigest));
+	if (delta->hashed)
+		pj_digest_read(values[Anum_digest - 1], &delta->digest);
+	delta->digest.rows = DatumGetInt64(values[Anum_row_count - 1]);
+	delta->digest.layout = DatumGetInt64(values[Anum_layout - 1]);
+	delta->log_seq = DatumGetInt64(values[Anum_last_log_seq - 1]);
+}
+
+static bool
+is_wanted(const PjDeltaScan *scan, const Delta *delta)
+{
+	return (scan->projection_id == 0 ||
+			scan->projection_id == delta->projection_id) &&
+		(scan->tenant == 0 || pj_text_equal(scan->tenant, delta->tenant));
+}
+
+/* Read the next rows.  Returns their number. */
+static int
+read_rows(PjDeltaScan *scan, Relation heap, Snapshot snapshot, Delta *deltas,
+		  int max)
+{
+	TupleTableSlot *slot = table_slot_create(heap, NULL);
+	ItemPointerData last;
+	TableScanDesc rows;
+	int			n = 0;
+
+	ItemPointerSet(&last, MaxBlockNumber, MaxOffsetNumber);
+	rows = table_beginscan_tidrange(heap, snapshot, &scan->from, &last);
+	while (n < max &&
+		   table_scan_getnextslot_tidrange(rows, ForwardScanDirection, slot))
 	{
-		NotedPair  *pair = &(*pairs)[i];
-		bool		isnull;
-
-		pair->projection_id = DatumGetInt32(pj_result(i, 1, &isnull));
-		pair->tenant =
-			PointerGetDatum(DatumGetTextPCopy(pj_result(i, 2, &isnull)));
-		pair->places = DatumGetArrayTypePCopy(pj_result(i, 3, &isnull));
-		pair->last = *(ItemPointer) DatumGetPointer(pj_result(i, 7,
-															  &isnull));
-		pair->layout = DatumGetInt64(pj_result(i, 5, &isnull));
-		pair->mixed = !isnull &&
-			pair->layout != DatumGetInt64(pj_result(i, 6, &isnull));
-		*nrows += ArrayGetNItems(ARR_NDIM(pair->places),
-								 ARR_DIMS(pair->places));
+		read_row(slot, &deltas[n]);
+		if (!is_wanted(scan, &deltas[n]))
+			continue;
+		scan->from = deltas[n++].place;
 	}
+	table_endscan(rows);
+	ExecDropSingleTupleTableSlot(slot);
 	return n;
 }
 
-/*
- * Lock the pairs.  Keep only those that no other session is working on and
- * that can be added up.  Returns their number.
- */
 static int
-lock_pairs(PjDeltaScan *scan, NotedPair *pairs, int n)
+compare_pairs(const Delta *a, const Delta *b)
 {
-	Datum	   *ids = palloc(sizeof(Datum) * Max(n, 1));
-	Datum	   *tenants = palloc(sizeof(Datum) * Max(n, 1));
-	int64	   *layouts = palloc(sizeof(int64) * Max(n, 1));
-	Datum		values[3];
-	int			locked = 0;
-
-	for (int i = 0; i < n; i++)
-	{
-		NotedPair	pair = pairs[i];
-
-		scan->other_layouts = scan->other_layouts || pair.mixed;
-		if (pair.mixed ||
-			!pj_lock_projection(pair.projection_id, ShareLock, false) ||
-			!pj_lock_driver(pair.projection_id, pair.tenant, false))
-			continue;
-		ids[locked] = Int32GetDatum(pair.projection_id);
-		tenants[locked] = pair.tenant;
-		layouts[locked] = pair.layout;
-		pairs[locked++] = pair;
-	}
-	values[0] = PointerGetDatum(construct_array(ids, locked, INT4OID,
-												sizeof(int32), true,
-												TYPALIGN_INT));
-	values[1] = pj_text_array(tenants, locked);
-	values[2] = pj_int8_array(layouts, locked);
-	n = pj_execute(&lock_cursors, values, NULL);
-	locked = 0;
-	for (int i = 0; i < n; i++)
-	{
-		bool		isnull;
-
-		if (!DatumGetBool(pj_result(i, 2, &isnull)))
-		{
-			scan->other_layouts = true;
-			continue;
-		}
-
-		/* the result is in the order of the arrays */
-		pairs[locked++] = pairs[DatumGetInt32(pj_result(i, 1, &isnull)) - 1];
-	}
-	return locked;
+	if (a->projection_id != b->projection_id)
+		return a->projection_id < b->projection_id ? -1 : 1;
+	return pj_text_compare(a->tenant, b->tenant);
 }
 
-/* Returns the ctids of all rows of the pairs. */
-static Datum
-all_places(const NotedPair *pairs, int n, int nrows)
+static int
+compare_deltas(const void *a, const void *b)
 {
-	Datum	   *places = palloc(sizeof(Datum) * Max(nrows, 1));
-	int			count = 0;
+	int			cmp = compare_pairs(a, b);
+
+	return cmp ? cmp : ItemPointerCompare(&((Delta *) a)->place,
+										  &((Delta *) b)->place);
+}
+
+/* ---- adding up ---- */
+
+/*
+ * Find the layout of the rows' digests, 0 if there are none.  Returns false if
+ * there are several.
+ */
+static bool
+common_layout(const Delta *deltas, int n, int64 *layout)
+{
+	*layout = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (!deltas[i].hashed)
+			continue;
+		if (*layout != 0 && *layout != deltas[i].digest.layout)
+			return false;
+		*layout = deltas[i].digest.layout;
+	}
+	return true;
+}
+
+/* Returns false if the row is not there any more. */
+static bool
+remove_row(Relation heap, Delta *delta)
+{
+	Datum		place = PointerGetDatum(&delta->place);
+
+	if (heap->trigdesc != NULL)
+		return pj_execute(&delete_row, &place, NULL) > 0;
+	return pj_row_delete(heap, &delta->place);
+}
+
+/* Add one row to another. */
+static void
+add_delta(Delta *sum, const Delta *delta)
+{
+	sum->counts.applied += delta->counts.applied;
+	sum->counts.failed += delta->counts.failed;
+	sum->counts.dead += delta->counts.dead;
+	sum->counts.batches += delta->counts.batches;
+	sum->counts.us += delta->counts.us;
+	sum->applied_at = Max(sum->applied_at, delta->applied_at);
+	sum->hashed = sum->hashed || delta->hashed;
+	if (delta->hashed)
+		pj_digest_add(&sum->digest, &delta->digest);
+	sum->log_seq = Max(sum->log_seq, delta->log_seq);
+}
+
+/*
+ * Add up the rows of one pair.  Another session may have done so since they
+ * were read, so only those count that we delete ourselves.
+ */
+static void
+add_up_locked(Relation heap, Delta *deltas, int n, int64 layout,
+			  HeapTuple cursor)
+{
+	Delta		sum = {.projection_id = deltas[0].projection_id,
+	.tenant = deltas[0].tenant,.digest = {.layout = layout}};
+	int			removed = 0;
 
 	for (int i = 0; i < n; i++)
 	{
-		Datum	   *own;
-		int			nown;
-
-		deconstruct_array(pairs[i].places, TIDOID, sizeof(ItemPointerData),
-						  false, TYPALIGN_SHORT, &own, NULL, &nown);
-		memcpy(places + count, own, sizeof(Datum) * nown);
-		count += nown;
+		if (!remove_row(heap, &deltas[i]))
+			continue;
+		add_delta(&sum, &deltas[i]);
+		removed++;
 	}
-	return PointerGetDatum(construct_array(places, count, TIDOID,
-										   sizeof(ItemPointerData), false,
-										   TYPALIGN_SHORT));
+	if (removed == 0)
+		return;
+	if (sum.hashed && !pj_digest_change(sum.projection_id, sum.tenant,
+										&sum.digest, sum.log_seq))
+		elog(ERROR, "could not add up the digest of projection %d",
+			 sum.projection_id);
+	pj_cursor_count(cursor, sum.projection_id, sum.tenant, &sum.counts,
+					sum.applied_at);
+}
+
+/*
+ * The same, if no other session is working on the pair.  It must have a cursor,
+ * and a digest of the same columns.
+ */
+static bool
+add_up_pair(PjDeltaScan *scan, Relation heap, Delta *deltas, int n)
+{
+	int32		id = deltas[0].projection_id;
+	Datum		tenant = deltas[0].tenant;
+	int64		layout;
+	HeapTuple	cursor;
+
+	if (!pj_lock_projection(id, ShareLock, false) ||
+		!pj_lock_driver(id, tenant, false))
+		return false;
+	if (!common_layout(deltas, n, &layout) ||
+		(layout != 0 && !pj_digest_fits(id, tenant, layout)))
+	{
+		scan->other_layouts = true;
+		return false;
+	}
+	cursor = pj_cursor_fetch(id, tenant);
+	if (cursor == NULL)
+		return false;
+	add_up_locked(heap, deltas, n, layout, cursor);
+	return true;
 }
 
 /*
@@ -243,31 +269,33 @@ all_places(const NotedPair *pairs, int n, int nrows)
  *
  * Changing the cursor, digest or rows of a pair requires its driver lock, or
  * an exclusive lock on the projection.  We take that lock only if it is free.
- * Then we never wait for a row, and other sessions do not wait for our rows
- * either: they see that the lock is taken.
+ * So we do not wait for others, except for one that moves a cursor to the end
+ * of the log, in a transaction that ends at once.
  */
 bool
 pj_deltas_add_up(PjDeltaScan *scan, int max_rows, int max_pairs)
 {
-	NotedPair  *pairs;
-	int			nrows;
-	int			n = read_pairs(scan, max_rows, &pairs, &nrows);
-	int			locked;
-	Datum		values[1];
+	Relation	heap = table_open(pj_relid(&pj_deltas_table),
+								  RowExclusiveLock);
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	Delta	   *deltas = palloc(sizeof(Delta) * max_rows);
+	int			n = read_rows(scan, heap, snapshot, deltas, max_rows);
+	int			next,
+				pairs = 0;
 
-	for (int i = 0; i < n; i++)
-		if (ItemPointerCompare(&pairs[i].last, &scan->from) > 0)
-			scan->from = pairs[i].last;
-	locked = lock_pairs(scan, pairs, Min(n, max_pairs));
-	scan->left_some = scan->left_some || locked < n;
-	for (int i = 0; i < locked; i++)
-		Assert(pj_driver_is_locked(pairs[i].projection_id, pairs[i].tenant));
-	if (locked > 0)
+	qsort(deltas, n, sizeof(Delta), compare_deltas);
+	for (int i = 0; i < n; i = next)
 	{
-		values[0] = all_places(pairs, locked, nrows);
-		pj_execute(&add_up, values, NULL);
+		for (next = i + 1; next < n; next++)
+			if (compare_pairs(&deltas[i], &deltas[next]) != 0)
+				break;
+		if (++pairs > max_pairs ||
+			!add_up_pair(scan, heap, &deltas[i], next - i))
+			scan->left_some = true;
 	}
-	return nrows == max_rows;
+	UnregisterSnapshot(snapshot);
+	table_close(heap, NoLock);
+	return n == max_rows;
 }
 
 /* Start again at the beginning of the table. */

@@ -153,12 +153,13 @@ pj_digest_text(const PjDigest *digest)
 					(unsigned long long) digest->low);
 }
 
-static void
-read_digest(text *value, PjDigest *digest)
+/* Read the sum of hashes from its text. */
+void
+pj_digest_read(Datum value, PjDigest *digest)
 {
 	unsigned long long high,
 				low;
-	char	   *str = text_to_cstring(value);
+	char	   *str = TextDatumGetCString(value);
 
 	if (strlen(str) != 32 || sscanf(str, "%16llx%16llx", &high, &low) != 2)
 		ereport(ERROR,
@@ -176,8 +177,8 @@ projector_digest_add(PG_FUNCTION_ARGS)
 	PjDigest	a,
 				b;
 
-	read_digest(PG_GETARG_TEXT_PP(0), &a);
-	read_digest(PG_GETARG_TEXT_PP(1), &b);
+	pj_digest_read(PG_GETARG_DATUM(0), &a);
+	pj_digest_read(PG_GETARG_DATUM(1), &b);
 	pj_digest_add(&a, &b);
 	PG_RETURN_TEXT_P(cstring_to_text(pj_digest_text(&a)));
 }
@@ -401,7 +402,7 @@ update_row(Relation heap, HeapTuple row, const Datum *old,
 	PjRowChange update = {lengthof(columns), columns, values, nulls};
 	PjDigest	sum;
 
-	read_digest(DatumGetTextPP(old[Anum_digest - 1]), &sum);
+	pj_digest_read(old[Anum_digest - 1], &sum);
 	pj_digest_add(&sum, by);
 	values[0] = CStringGetTextDatum(pj_digest_text(&sum));
 	values[1] = Int64GetDatum(DatumGetInt64(old[Anum_row_count - 1]) +
@@ -412,6 +413,38 @@ update_row(Relation heap, HeapTuple row, const Datum *old,
 	return pj_row_update(heap, row, &update);
 }
 
+/* A copy of a digest's row, or NULL. */
+static HeapTuple
+fetch_row(int32 books, Datum tenant)
+{
+	ScanKeyData keys[2];
+
+	pj_key_int4(&keys[0], 1, books);
+	pj_key_text(&keys[1], 2, tenant);
+	return pj_fetch_copy(&digests_table, 2, keys);
+}
+
+/*
+ * Can a change of rows with this layout be added to a digest?  Not if it is of
+ * other columns.
+ */
+bool
+pj_digest_fits(int32 books, Datum tenant, int64 layout)
+{
+	HeapTuple	row = fetch_row(books, tenant);
+	Relation	heap;
+	bool		isnull,
+				fits;
+
+	if (row == NULL)
+		return true;
+	heap = table_open(pj_relid(&digests_table), AccessShareLock);
+	fits = DatumGetInt64(heap_getattr(row, Anum_layout, RelationGetDescr(heap),
+									  &isnull)) == layout;
+	table_close(heap, NoLock);
+	return fits;
+}
+
 /*
  * Add a change to a digest without SQL.  Returns false if that cannot be done:
  * there is no row, or not one that can be changed so.
@@ -419,16 +452,12 @@ update_row(Relation heap, HeapTuple row, const Datum *old,
 static bool
 change_row(int32 books, Datum tenant, const PjDigest *by, int64 log_seq)
 {
-	ScanKeyData keys[2];
-	HeapTuple	row;
+	HeapTuple	row = fetch_row(books, tenant);
 	Relation	heap;
 	Datum	   *old;
 	bool	   *nulls;
 	bool		changed;
 
-	pj_key_int4(&keys[0], 1, books);
-	pj_key_text(&keys[1], 2, tenant);
-	row = pj_fetch_copy(&digests_table, 2, keys);
 	if (row == NULL)
 		return false;
 	heap = table_open(pj_relid(&digests_table), RowExclusiveLock);

@@ -45,12 +45,14 @@ extern void pj_digest_add(PjDigest *digest, const PjDigest *more);
 extern void pj_digest_subtract(PjDigest *digest, const PjDigest *less);
 extern bool pj_digest_is_zero(const PjDigest *digest);
 extern char *pj_digest_text(const PjDigest *digest);
+extern void pj_digest_read(Datum value, PjDigest *digest);
 
 extern Datum projector_digest_add(PG_FUNCTION_ARGS);
 
 extern bool pj_digest_is_kept(const PjProjection *projection);
 
 /* "books" is the id of a projection, or that of its builds (pair.h) */
+extern bool pj_digest_fits(int32 books, Datum tenant, int64 layout);
 extern bool pj_digest_change(int32 books, Datum tenant,
 							 const PjDigest *change, int64 log_seq);
 extern void pj_digest_set(int32 books, Datum tenant, const PjDigest *digest,

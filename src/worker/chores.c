@@ -58,6 +58,9 @@ PG_FUNCTION_INFO_V1(projector_prune);
 /* So many rows of inline appends are added up in one transaction. */
 #define MAX_ADDED_UP		256
 
+/* While events wait, so much more time is spent on them than on chores. */
+#define WORK_TO_CHORES	4
+
 /*
  * New rows are mostly at the end of their table, so adding up goes on where it
  * has ended.  It starts at the beginning so often, or if rows were left.
@@ -89,6 +92,7 @@ static struct
 	TimestampTz swept_at;
 	int			to_follow;		/* tenants, a part at a time */
 	bool		adding_up;		/* rows of inline appends, in parts too */
+	TimestampTz next_part_at;	/* earliest time of the next part, if busy */
 	PjDeltaScan deltas;			/* where that stands */
 	TimestampTz restarted_at;	/* when it began at the start of the table */
 } chores;
@@ -238,12 +242,25 @@ pj_chores_go_on(void)
 }
 
 /*
+ * Is it time for the next part?  While events wait, chores get a small share of
+ * the time only.
+ */
+bool
+pj_chores_part_is_due(bool idle)
+{
+	return pj_chores_go_on() &&
+		(idle || GetCurrentTimestamp() >= chores.next_part_at);
+}
+
+/*
  * Do a part: batches come between, and the locks of a part are soon released.
  */
 void
 pj_chores_part(void)
 {
 	int			to_follow = chores.to_follow;
+	TimestampTz start = GetCurrentTimestamp();
+	TimestampTz end;
 
 	pj_activity_set(PJ_AT_CHORES, 0, 0);
 	chores.to_follow = 0;		/* an error leaves them so */
@@ -257,4 +274,6 @@ pj_chores_part(void)
 	else
 		chores.adding_up = pj_deltas_add_up(&chores.deltas, MAX_ADDED_UP,
 											MAX_ADDED_UP);
+	end = GetCurrentTimestamp();
+	chores.next_part_at = end + WORK_TO_CHORES * (end - start);
 }

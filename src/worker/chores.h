@@ -11,6 +11,7 @@ extern void pj_chores_init(void);
 extern bool pj_chores_are_due(bool idle);
 extern void pj_chores(void);
 extern bool pj_chores_go_on(void);
+extern bool pj_chores_part_is_due(bool idle);
 extern void pj_chores_part(void);
 
 #endif							/* PJ_CHORES_H */

@@ -126,7 +126,7 @@ may_drop_owned(const DropOwnedStmt *drop,
 		owner = owner || lfirst_oid(cell) == extension->extowner ||
 			(drop->behavior == DROP_CASCADE &&
 			 pj_owns_schema(extension->extnamespace,
-									 lfirst_oid(cell)));
+							lfirst_oid(cell)));
 	}
 	return owner;
 }

@@ -323,7 +323,7 @@ projector_worker_main(Datum arg)
 		check_leave();
 		if (pj_chores_are_due(pj_queue_is_done()))
 			run_transaction(pj_chores);
-		if (pj_chores_go_on())
+		if (pj_chores_part_is_due(pj_queue_is_done()))
 			run_transaction(do_chores_part);
 		if (pj_queue_is_done() && !pj_chores_go_on())
 			sleep_until_woken();
