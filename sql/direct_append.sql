@@ -19,6 +19,12 @@ SELECT sequence_number FROM projector.events WHERE tenant_id = 'acme' AND event_
 SELECT sequence_number FROM projector.events WHERE tenant_id = 'acme' AND aggregate_id = 'a' AND sequence_number = 2;
 RESET enable_seqscan;
 
+-- It leaves no lock behind, however many there are in a transaction.
+BEGIN;
+SELECT projector_append('acme', 'locks', 'E', '{}');
+SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'spectoken';
+ROLLBACK;
+
 -- It is refused like any INSERT.
 BEGIN READ ONLY;
 SELECT projector_append('acme', 'a', 'E', '{}');

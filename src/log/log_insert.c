@@ -256,10 +256,13 @@ insert_row(Relation heap, const Datum *columns)
 	HeapTuple	row = heap_form_tuple(RelationGetDescr(heap),
 									  (Datum *) columns, nulls);
 	bool		unique = true;
+	uint32		token;
 
 	row->t_tableOid = RelationGetRelid(heap);
-	HeapTupleHeaderSetSpeculativeToken(row->t_data,
-									   SpeculativeInsertionLockAcquire(xid));
+
+	/* the macro evaluates its argument twice */
+	token = SpeculativeInsertionLockAcquire(xid);
+	HeapTupleHeaderSetSpeculativeToken(row->t_data, token);
 	heap_insert(heap, row, GetCurrentCommandId(true),
 				HEAP_INSERT_SPECULATIVE, NULL);
 	for (int i = 0; i < lengthof(indexes) && unique; i++)
