@@ -7,10 +7,13 @@
  */
 #include "base/compat.h"
 
+#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_index.h"
 #include "executor/executor.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -28,6 +31,30 @@ pj_row_is_ours(Relation heap, int natts, int nchecks)
 
 	return desc->natts == natts && heap->trigdesc == NULL &&
 		(desc->constr ? desc->constr->num_check : 0) == nchecks;
+}
+
+/*
+ * Is an index as we have created it?  Another of the same name may have further
+ * columns, or may not be complete yet.
+ */
+bool
+pj_index_is_ours(Oid indexid, const PjIndexShape *shape)
+{
+	Relation	index = index_open(indexid, AccessShareLock);
+	Form_pg_index form = index->rd_index;
+	bool		ours;
+
+	ours = index->rd_rel->relam == BTREE_AM_OID &&
+		form->indnatts == shape->nkeys &&
+		form->indnkeyatts == shape->nkeys &&
+		form->indisunique == shape->unique &&
+		form->indimmediate && form->indisready && form->indisvalid &&
+		shape->partial != heap_attisnull(index->rd_indextuple,
+										 Anum_pg_index_indpred, NULL);
+	for (int i = 0; i < shape->nkeys && ours; i++)
+		ours = form->indkey.values[i] == shape->keys[i];
+	index_close(index, AccessShareLock);
+	return ours;
 }
 
 /* Add a row version to the indexes, unless it was a HOT update. */

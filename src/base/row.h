@@ -6,6 +6,7 @@
 #define PJ_ROW_H
 
 #include "base/compat.h"
+#include "access/attnum.h"
 #include "access/htup.h"
 #include "utils/relcache.h"
 
@@ -18,6 +19,18 @@ typedef struct PjRowChange
 	bool	   *nulls;
 } PjRowChange;
 
+/* What an index was like when we created it. */
+#define PJ_MAX_INDEX_KEYS	4
+
+typedef struct PjIndexShape
+{
+	int			nkeys;
+	AttrNumber	keys[PJ_MAX_INDEX_KEYS];
+	bool		unique;
+	bool		partial;
+} PjIndexShape;
+
+extern bool pj_index_is_ours(Oid indexid, const PjIndexShape *shape);
 extern bool pj_row_is_ours(Relation heap, int natts, int nchecks);
 extern bool pj_row_update(Relation heap, HeapTuple row,
 						  const PjRowChange *change);

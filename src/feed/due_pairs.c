@@ -72,8 +72,8 @@ is_applied(const PjPair *pair)
 }
 
 /* May some tenant read its events from the log? */
-static bool
-may_read_log(const PjProjection *projection)
+bool
+pj_may_read_log(const PjProjection *projection)
 {
 	return projection->log_ordered || projection->mode == PJ_FOLLOW ||
 		projection->overrides;
@@ -241,7 +241,7 @@ pj_pairs_due(PjScan *scan, PjProjection *projection, PjPlace *place,
 		find_only_candidate(scan, projection, &found);
 	else
 		find_candidates(scan, projection, place, &found);
-	if (may_read_log(projection))
+	if (pj_may_read_log(projection))
 	{
 		pj_scan_log(scan);
 		found.nunread = pj_cursors_unread(projection, &scan->all, scan->tail,

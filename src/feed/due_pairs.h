@@ -43,6 +43,7 @@ typedef struct PjPlace
 } PjPlace;
 
 extern int	pj_projection_ids(int32 **ids);
+extern bool pj_may_read_log(const PjProjection *projection);
 extern void pj_scan_log(PjScan *scan);
 extern int	pj_pairs_due(PjScan *scan, PjProjection *projection,
 						 PjPlace *place, PjPair **pairs);

@@ -40,6 +40,7 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+#include "base/row.h"
 #include "log/intake.h"
 #include "log/log_insert.h"
 #include "log/log_read.h"
@@ -52,23 +53,19 @@ UUIDOID, TEXTOID, JSONBOID, JSONBOID, BYTEAOID, TIMESTAMPTZOID};
 
 #define NATTS	lengthof(column_types)
 
-/* The indexes and their columns, the same number for each. */
-#define MAX_KEY		3
-
 typedef struct LogIndex
 {
 	PjTable		table;
-	int			nkeys;
-	AttrNumber	keys[MAX_KEY];
+	PjIndexShape shape;
 } LogIndex;
 
 static LogIndex indexes[] = {
-	{{"events", "events_pkey"}, 3,
-	{Anum_tenant_id, Anum_aggregate_id, Anum_sequence_number}},
-	{{"events", "events_tenant_id_log_seq_key"}, 2,
-	{Anum_tenant_id, Anum_log_seq}},
-	{{"events", "events_tenant_id_event_id_key"}, 2,
-	{Anum_tenant_id, Anum_event_id}},
+	{{"events", "events_pkey"},
+	{3, {Anum_tenant_id, Anum_aggregate_id, Anum_sequence_number}, true}},
+	{{"events", "events_tenant_id_log_seq_key"},
+	{2, {Anum_tenant_id, Anum_log_seq}, true}},
+	{{"events", "events_tenant_id_event_id_key"},
+	{2, {Anum_tenant_id, Anum_event_id}, true}},
 };
 
 /* ---- is the table as we created it? ---- */
@@ -149,7 +146,12 @@ has_own_indexes(Relation heap)
 	bool		own = list_length(oids) == lengthof(indexes);
 
 	for (int i = 0; i < lengthof(indexes) && own; i++)
-		own = list_member_oid(oids, pj_indexid(&indexes[i].table));
+	{
+		Oid			indexid = pj_indexid(&indexes[i].table);
+
+		own = list_member_oid(oids, indexid) &&
+			pj_index_is_ours(indexid, &indexes[i].shape);
+	}
 	list_free(oids);
 	return own;
 }
@@ -233,12 +235,12 @@ insert_entry(LogIndex *index, Relation heap, HeapTuple row,
 {
 	Relation	relation = index_open(pj_indexid(&index->table),
 									  RowExclusiveLock);
-	Datum		values[MAX_KEY];
-	bool		nulls[MAX_KEY] = {false};
+	Datum		values[PJ_MAX_INDEX_KEYS];
+	bool		nulls[PJ_MAX_INDEX_KEYS] = {false};
 	bool		unique;
 
-	for (int i = 0; i < index->nkeys; i++)
-		values[i] = columns[index->keys[i] - 1];
+	for (int i = 0; i < index->shape.nkeys; i++)
+		values[i] = columns[index->shape.keys[i] - 1];
 	unique = index_insert(relation, values, nulls, &row->t_self, heap,
 						  UNIQUE_CHECK_PARTIAL, false, NULL);
 	index_close(relation, NoLock);
@@ -254,10 +256,13 @@ insert_row(Relation heap, const Datum *columns)
 	HeapTuple	row = heap_form_tuple(RelationGetDescr(heap),
 									  (Datum *) columns, nulls);
 	bool		unique = true;
+	uint32		token;
 
 	row->t_tableOid = RelationGetRelid(heap);
-	HeapTupleHeaderSetSpeculativeToken(row->t_data,
-									   SpeculativeInsertionLockAcquire(xid));
+
+	/* the macro evaluates its argument twice */
+	token = SpeculativeInsertionLockAcquire(xid);
+	HeapTupleHeaderSetSpeculativeToken(row->t_data, token);
 	heap_insert(heap, row, GetCurrentCommandId(true),
 				HEAP_INSERT_SPECULATIVE, NULL);
 	for (int i = 0; i < lengthof(indexes) && unique; i++)

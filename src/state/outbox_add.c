@@ -21,6 +21,7 @@
 #include "utils/timestamp.h"
 
 #include "base/fetch.h"
+#include "base/row.h"
 #include "base/statement.h"
 #include "sandbox/user_context.h"
 #include "state/outbox.h"
@@ -50,10 +51,26 @@ enum
  * indexes.
  */
 #define NUM_CHECKS 2
-static const char *const index_names[] = {"apply_outbox_pkey",
-	"apply_outbox_claim_idx", "apply_outbox_retry_idx",
-	"apply_outbox_due_idx", "apply_outbox_dead_idx",
-"apply_outbox_blocked_idx"};
+static const struct
+{
+	const char *name;
+	PjIndexShape shape;
+} own_indexes[] = {
+
+	{"apply_outbox_pkey",
+	{2, {Anum_projection_id, Anum_log_seq}, true}},
+	{"apply_outbox_claim_idx",
+	{3, {Anum_projection_id, Anum_tenant_id, Anum_log_seq}, false, true}},
+	{"apply_outbox_retry_idx",
+	{3, {Anum_projection_id, Anum_tenant_id, Anum_next_attempt_at}, false, true}},
+	{"apply_outbox_due_idx",
+	{2, {Anum_projection_id, Anum_next_attempt_at}, false, true}},
+	{"apply_outbox_dead_idx",
+	{3, {Anum_projection_id, Anum_tenant_id, Anum_log_seq}, false, true}},
+	{"apply_outbox_blocked_idx",
+		{4, {Anum_projection_id, Anum_tenant_id, Anum_aggregate_id,
+	Anum_sequence_number}, false, true}},
+};
 
 /* Rows that are inserted together. */
 #define ROWS_AT_ONCE	100
@@ -88,9 +105,9 @@ is_own_index(Oid relid)
 {
 	char	   *name = get_rel_name(relid);
 
-	for (int i = 0; name && i < lengthof(index_names); i++)
-		if (strcmp(name, index_names[i]) == 0)
-			return true;
+	for (int i = 0; name && i < lengthof(own_indexes); i++)
+		if (strcmp(name, own_indexes[i].name) == 0)
+			return pj_index_is_ours(relid, &own_indexes[i].shape);
 	return false;
 }
 
@@ -98,11 +115,11 @@ is_own_index(Oid relid)
 static bool
 are_own_indexes(const List *indexes)
 {
-	static Oid	known[lengthof(index_names)];
+	static Oid	known[lengthof(own_indexes)];
 
-	if (list_length(indexes) != lengthof(index_names))
+	if (list_length(indexes) != lengthof(own_indexes))
 		return false;
-	for (int i = 0; i < lengthof(index_names); i++)
+	for (int i = 0; i < lengthof(own_indexes); i++)
 	{
 		Oid			relid = list_nth_oid(indexes, i);
 

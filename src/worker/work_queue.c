@@ -11,7 +11,9 @@
  * A worker looks again when it was woken and when its lines are empty, but
  * never so often that looking is most of what it does.  A look finds some pairs
  * of each projection, and the next one goes on from there: however many there
- * are, a look is short, and so is the queue.
+ * are, a look is short, and so is the queue.  A projection that has many pairs
+ * in it is left out until they are fewer, so that it does not keep the others
+ * waiting.
  *
  * The queue is local to the worker.  It may be lost at any time, because work
  * can always be found again.
@@ -48,7 +50,11 @@
 /* A look finds so many pairs of a projection, for each reason there is. */
 #define PAIRS_PER_LOOK		256
 
-/* So many pairs are in the queue at most.  Others are found again later. */
+/*
+ * A projection is not looked at while so many of its pairs are in the queue, or
+ * so many of all.  Others are found later.
+ */
+#define MAX_OF_PROJECTION	256
 #define MAX_QUEUED			4096
 
 /* One turn of the backlog and runs comes after so many of new events. */
@@ -83,6 +89,7 @@ typedef struct Entry
 typedef struct Place
 {
 	int32		projection_id;	/* hash key */
+	int			queued;			/* how many of its pairs are in the queue */
 	PjPlace		place;
 } Place;
 
@@ -98,6 +105,7 @@ static struct
 	bool		run_was_last;	/* the last turn beside new events was one */
 	int			live_turns;		/* since then */
 	HTAB	   *places;			/* of Place */
+	uint32		first;			/* which projection the last look began with */
 
 	/* when to look for work again */
 	bool		look_again;		/* before sleeping */
@@ -217,10 +225,27 @@ is_empty(void)
 	return dlist_is_empty(&queue.live) && dlist_is_empty(&queue.backlog);
 }
 
-static bool
-is_full(void)
+static Place *
+find_place(int32 projection_id)
 {
-	return hash_get_num_entries(queue.entries) >= MAX_QUEUED;
+	bool		found;
+	Place	   *place = hash_search(queue.places, &projection_id, HASH_ENTER,
+									&found);
+
+	if (!found)
+	{
+		place->queued = 0;
+		memset(&place->place, 0, sizeof(PjPlace));
+	}
+	return place;
+}
+
+/* Is there no room for more pairs of a projection? */
+static bool
+is_full(int32 projection_id)
+{
+	return hash_get_num_entries(queue.entries) >= MAX_QUEUED ||
+		find_place(projection_id)->queued >= MAX_OF_PROJECTION;
 }
 
 /* Keep a copy of a name in place of another; 0 stands for none. */
@@ -242,6 +267,7 @@ forget_entry(Entry *entry)
 	Datum		tenant = entry->step.tenant;
 
 	dlist_delete(&entry->node);
+	find_place(entry->key.projection_id)->queued--;
 	keep_name(&entry->aggregate, 0);
 	hash_search(queue.entries, &entry->key, HASH_REMOVE, NULL);
 	pfree(DatumGetPointer(tenant));
@@ -270,6 +296,7 @@ enqueue(const PjPair *pair)
 	tenant = PointerGetDatum(DatumGetTextPCopy(pair->tenant));
 	MemoryContextSwitchTo(caller);
 	entry = hash_search(queue.entries, &key, HASH_ENTER, NULL);
+	find_place(key.projection_id)->queued++;
 	entry->is_backlog = pj_pair_behind(pair) && pair->mode != PJ_SHADOW;
 	entry->hinted_at = 0;
 	entry->aggregate = 0;
@@ -322,21 +349,9 @@ pj_queue_abandon(int ms)
 
 /* ---- finding work ---- */
 
-static Place *
-find_place(int32 projection_id)
-{
-	bool		found;
-	Place	   *place = hash_search(queue.places, &projection_id, HASH_ENTER,
-									&found);
-
-	if (!found)
-		memset(&place->place, 0, sizeof(PjPlace));
-	return place;
-}
-
 /*
  * Find some pairs of a projection that have something to do.  Returns false if
- * there is no room for them.
+ * tenants that it has to read were not looked at, because there is no room.
  */
 static bool
 add_pairs(PjScan *scan, int32 projection_id)
@@ -349,10 +364,10 @@ add_pairs(PjScan *scan, int32 projection_id)
 
 	if (projection == NULL)
 		return true;
-	if (is_full())
+	if (is_full(projection_id))
 	{
 		scan->more = true;
-		return false;
+		return !pj_may_read_log(projection);
 	}
 	place = find_place(projection_id);
 	next = place->place;
@@ -415,10 +430,13 @@ pj_queue_fill(void)
 	scan.more = pj_hand_over_some(ids, n);
 	if (pj_active_refresh())
 		scan.more = true;
+	queue.first++;				/* each is the first to get what room there is */
 	for (int i = 0; i < n; i++)
 	{
-		complete = add_pairs(&scan, ids[i]) && complete;
-		waits = waits || pj_awaits_handover(ids[i]);
+		int32		id = ids[(queue.first + i) % n];
+
+		complete = add_pairs(&scan, id) && complete;
+		waits = waits || pj_awaits_handover(id);
 	}
 
 	/* what a projection that was left out has to read must not be forgotten */
@@ -506,7 +524,7 @@ pj_queue_put_back(PjStep *step, bool at_once)
 	Entry	   *entry = (Entry *) ((char *) step - offsetof(Entry, step));
 
 	queue.look_again = true;
-	if (is_full() && !at_once)
+	if (is_full(entry->key.projection_id) && !at_once)
 		return;					/* let others in */
 	if (step->announced)
 	{
