@@ -14,13 +14,15 @@
 #include "utils/array.h"
 
 #include "log/event_list.h"
+#include "log/log_read.h"
 #include "log/log_table.h"
 
 /* The table usually has no more columns than this. */
 #define USUAL_COLUMNS	16
 
-static void
-event_from_columns(const Datum *columns, PjEvent *event)
+/* Make an event of the columns of its row. */
+void
+pj_source_event_of(const Datum *columns, PjEvent *event)
 {
 	static const AttrNumber from[PJ_EVENT_COLUMNS] = {
 		[PJ_EVENT_LOG_SEQ] = Anum_log_seq,
@@ -37,6 +39,7 @@ event_from_columns(const Datum *columns, PjEvent *event)
 	for (int i = 0; i < PJ_EVENT_COLUMNS; i++)
 		event->values[i] = columns[from[i] - 1];
 	event->payload_hash = columns[Anum_payload_hash - 1];
+	event->replay = event->skipped = false;
 }
 
 /* Get the event of a row; its values point into the tuple. */
@@ -52,8 +55,7 @@ pj_event_of_tuple(HeapTuple tuple, TupleDesc desc, PjEvent *event)
 		heap_deform_tuple(tuple, desc, columns, nulls);
 	else
 		pj_deform(tuple, desc, &columns, &nulls);
-	event_from_columns(columns, event);
-	event->replay = event->skipped = false;
+	pj_source_event_of(columns, event);
 	if (columns != usual)
 	{
 		pfree(columns);
