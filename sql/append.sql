@@ -412,6 +412,12 @@ SELECT aggregate_id, sequence_number, status FROM projector.outbox WHERE project
 -- 100,000 aggregates in one statement, with a projection applied at once
 --
 SELECT projector_drop('queued');
+-- hashes of texts of every length around the size of a block
+INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload)
+    SELECT 'lengths', 'a', n, 'Seen', jsonb_build_object('t', repeat('x', n)) FROM generate_series(1, 300) n;
+SELECT count(*), bool_and(payload_hash = sha256(convert_to(payload::text, 'UTF8')))
+    FROM projector.events WHERE tenant_id = 'lengths';
+
 INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload)
     SELECT 'many', 'a-' || n, 1, 'Seen', '{}' FROM generate_series(1, 100000) n;
 SELECT count(*), count(DISTINCT aggregate_id) FROM projector.events WHERE tenant_id = 'many';

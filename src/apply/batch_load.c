@@ -69,6 +69,53 @@ max_events(const PjBatch *batch, int range)
 }
 
 /*
+ * Do the claimed items come directly after the offsets?  Then no other events
+ * need to be loaded, because all earlier ones have been applied.
+ */
+static bool
+claims_suffice(const PjBatch *batch)
+{
+	const PjApplyRequest *request = batch->request;
+	int			range = -1;
+	int64		previous = 0;
+
+	if (request->nclaims == 0 || batch->result->busy ||
+		request->purpose == PJ_TO_TRY)
+		return false;
+	for (int c = 0; c < request->nclaims; c++)
+	{
+		const PjClaim *claim = &request->claims[c];
+
+		if (claim->range != range)
+			previous = batch->offsets[range = claim->range].last;
+		if (pj_event_sequence(&claim->event) != previous + 1)
+			return false;
+		previous++;
+	}
+	return true;
+}
+
+/* Load the events of the claimed items alone, if that suffices. */
+static bool
+load_claimed(PjBatch *batch, PjEvent **events)
+{
+	const PjApplyRequest *request = batch->request;
+	const PjEvent **known;
+
+	if (!claims_suffice(batch))
+		return false;
+	known = palloc(sizeof(PjEvent *) * request->nclaims);
+	for (int c = 0; c < request->nclaims; c++)
+		known[c] = &request->claims[c].event;
+	if (!pj_source_load_at(request->pair->tenant, known, request->nclaims,
+						   batch->projection->event_types, events))
+		return false;
+	for (int c = 0; c < request->nclaims; c++)
+		(*events)[c].range = request->claims[c].range;
+	return true;
+}
+
+/*
  * Load the events of all ranges, starting at their offsets.  Items whose
  * events do not fit into the batch stay for the next one.
  */
@@ -86,6 +133,8 @@ load_ranges(PjBatch *batch, PjEvent **events)
 		range->after = batch->offsets[i].last;
 		range->max = max_events(batch, i);
 	}
+	if (load_claimed(batch, events))
+		return request->nclaims;
 	n = pj_source_load_some(request->pair->tenant, request->ranges,
 							request->nranges, batch->projection->event_types,
 							request->driver == PJ_BY_QUEUE &&

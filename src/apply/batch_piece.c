@@ -87,6 +87,19 @@ check_events(PjBatch *batch, PjWork *work)
 
 /* ---- applying ---- */
 
+/* Put moves in the order of their keys, which is that of the table's index. */
+static void
+reverse_moves(PjOffsetMove *moves, int n)
+{
+	for (int i = 0; i < n / 2; i++)
+	{
+		PjOffsetMove move = moves[i];
+
+		moves[i] = moves[n - 1 - i];
+		moves[n - 1 - i] = move;
+	}
+}
+
 /* Move the offsets past events lo .. hi - 1. */
 static bool
 move_offsets(PjBatch *batch, int lo, int hi)
@@ -113,8 +126,9 @@ move_offsets(PjBatch *batch, int lo, int hi)
 		pj_offset_cache_move(batch->request->cache->offsets, moves, n);
 		return true;
 	}
+	reverse_moves(moves, n);
 	return pj_offsets_move(batch->books, batch->request->pair->tenant, moves,
-						   n);
+						   n, batch->request->rebuild);
 }
 
 /* A piece of a batch being applied. */

@@ -22,6 +22,7 @@
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 
 #include "base/fetch.h"
 
@@ -128,6 +129,14 @@ pj_key_int8_range(ScanKey keys, AttrNumber attno, int64 after, int64 upto)
 				Int64GetDatum(after));
 	ScanKeyInit(&keys[1], attno, BTLessEqualStrategyNumber, F_INT8LE,
 				Int64GetDatum(upto));
+}
+
+/* Set a key: not later than a time. */
+void
+pj_key_time_upto(ScanKey key, AttrNumber attno, TimestampTz time)
+{
+	ScanKeyInit(key, attno, BTLessEqualStrategyNumber, F_TIMESTAMPTZ_LE,
+				TimestampTzGetDatum(time));
 }
 
 void

@@ -7,8 +7,9 @@
 
 #include "base/compat.h"
 #include "access/genam.h"
-#include "executor/tuptable.h"
 #include "access/skey.h"
+#include "datatype/timestamp.h"
+#include "executor/tuptable.h"
 #include "utils/rel.h"
 #include "utils/snapshot.h"
 
@@ -40,6 +41,7 @@ extern void pj_key_int4(ScanKey key, AttrNumber attno, int32 value);
 extern void pj_key_int8(ScanKey key, AttrNumber attno, int64 value);
 extern void pj_key_int8_range(ScanKey keys, AttrNumber attno, int64 after,
 							  int64 upto);
+extern void pj_key_time_upto(ScanKey key, AttrNumber attno, TimestampTz time);
 extern void pj_key_text(ScanKey key, AttrNumber attno, Datum value);
 extern void pj_key_text_after(ScanKey key, AttrNumber attno, Datum value);
 extern void pj_key_text_from(ScanKey key, AttrNumber attno, Datum value);

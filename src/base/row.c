@@ -105,7 +105,8 @@ pj_row_update(Relation heap, HeapTuple row, const PjRowChange *change)
 
 /*
  * Delete a row that this transaction has locked.  Returns false if it is not
- * there any more.
+ * there any more.  Nothing is waited for, but heap_delete() must be told that it
+ * may wait: otherwise it takes our own lock for another transaction's.
  */
 bool
 pj_row_delete(Relation heap, ItemPointer place)
@@ -113,6 +114,6 @@ pj_row_delete(Relation heap, ItemPointer place)
 	TM_FailureData failure;
 
 	return table_tuple_delete(heap, place, GetCurrentCommandId(true),
-							  InvalidSnapshot, InvalidSnapshot, false,
+							  InvalidSnapshot, InvalidSnapshot, true,
 							  &failure, false) == TM_Ok;
 }

@@ -8,13 +8,17 @@
 #include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
+#include "utils/memutils.h"
 #include "utils/syscache.h"
 
 #include "base/errcodes.h"
 #include "base/guc.h"
 #include "log/event.h"
+#include "log/sha256.h"
+
+/* Do not keep a buffer larger than this. */
+#define MAX_KEPT_BUFFER	(64 * 1024)
 
 /* Returns the OID of type projector.event. */
 Oid
@@ -94,40 +98,72 @@ pj_events_ranges(PjEvent *events, int n, PjRange **ranges)
 
 /* ---- the hash ---- */
 
+/*
+ * Returns a buffer for the text of a payload.  It is kept, unless a payload was
+ * large.
+ */
+static StringInfo
+text_buffer(void)
+{
+	static StringInfoData buffer = {NULL};
+
+	if (buffer.data && buffer.maxlen > MAX_KEPT_BUFFER)
+	{
+		pfree(buffer.data);
+		buffer.data = NULL;
+	}
+	if (buffer.data == NULL)
+	{
+		MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
+
+		initStringInfo(&buffer);
+		MemoryContextSwitchTo(caller);
+	}
+	resetStringInfo(&buffer);
+	return &buffer;
+}
+
 /* sha256(convert_to(payload::text, 'UTF8')) */
+static void
+hash_payload(Datum payload, uint8 *digest)
+{
+	Jsonb	   *jb = DatumGetJsonbP(payload);
+	StringInfo	buffer = text_buffer();
+	char	   *utf8;
+
+	(void) JsonbToCString(buffer, &jb->root, VARSIZE(jb));
+	utf8 = pg_server_to_any(buffer->data, buffer->len, PG_UTF8);
+	if (utf8 == buffer->data)
+		pj_sha256(buffer->data, buffer->len, digest);
+	else
+	{
+		pj_sha256(utf8, strlen(utf8), digest);
+		pfree(utf8);
+	}
+	if (PointerGetDatum(jb) != payload)
+		pfree(jb);
+}
+
+/* Returns the hash as a bytea. */
 Datum
 pj_payload_hash(Datum payload)
 {
-	Jsonb	   *jb = DatumGetJsonbP(payload);
-	StringInfoData str;
-	char	   *utf8;
-	int			len;
-	bytea	   *image;
-	Datum		hash;
+	bytea	   *hash = palloc(VARHDRSZ + PJ_SHA256_LEN);
 
-	initStringInfo(&str);
-	(void) JsonbToCString(&str, &jb->root, VARSIZE(jb));
-	utf8 = pg_server_to_any(str.data, str.len, PG_UTF8);
-	len = (utf8 == str.data) ? str.len : strlen(utf8);
-	image = palloc(VARHDRSZ + len);
-	SET_VARSIZE(image, VARHDRSZ + len);
-	memcpy(VARDATA(image), utf8, len);
-	hash = DirectFunctionCall1(sha256_bytea, PointerGetDatum(image));
-	pfree(image);
-	pfree(str.data);
-
-	return hash;
+	SET_VARSIZE(hash, VARHDRSZ + PJ_SHA256_LEN);
+	hash_payload(payload, (uint8 *) VARDATA(hash));
+	return PointerGetDatum(hash);
 }
 
 bool
 pj_payload_matches(Datum payload, Datum hash)
 {
-	bytea	   *expected = DatumGetByteaPP(pj_payload_hash(payload));
+	uint8		expected[PJ_SHA256_LEN];
 	bytea	   *actual = DatumGetByteaPP(hash);
 
-	return VARSIZE_ANY_EXHDR(expected) == VARSIZE_ANY_EXHDR(actual) &&
-		memcmp(VARDATA_ANY(expected), VARDATA_ANY(actual),
-			   VARSIZE_ANY_EXHDR(expected)) == 0;
+	hash_payload(payload, expected);
+	return VARSIZE_ANY_EXHDR(actual) == PJ_SHA256_LEN &&
+		memcmp(expected, VARDATA_ANY(actual), PJ_SHA256_LEN) == 0;
 }
 
 /* Raise an error if an event read from the log does not match its hash. */

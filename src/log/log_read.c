@@ -8,10 +8,8 @@
  */
 #include "base/compat.h"
 
-#include "access/detoast.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
-#include "miscadmin.h"
 #include "nodes/params.h"
 #include "optimizer/optimizer.h"
 #include "parser/analyze.h"
@@ -24,25 +22,11 @@
 
 #include "base/fetch.h"
 #include "base/statement.h"
+#include "log/event_list.h"
 #include "log/log_read.h"
 #include "log/log_table.h"
 
 PjTable		pj_events_table = {"events", "events_pkey"};
-
-#define EVENT_COLUMNS \
-	" e.log_seq, e.tenant_id, e.aggregate_id, e.sequence_number, e.event_id," \
-	" e.event_type, e.payload, e.metadata, e.payload_hash, e.recorded_at "
-
-static PjStatement select_log = {
-	.sql = "SELECT" EVENT_COLUMNS
-	"FROM projector.events e WHERE e.tenant_id = $1"
-	" AND e.log_seq > $2 AND e.log_seq <= $3"
-	" AND ($4 IS NULL OR e.event_type = ANY ($4))"
-	" ORDER BY e.log_seq LIMIT $5",
-	.expect = SPI_OK_SELECT,
-	.nargs = 5,
-	.argtypes = {TEXTOID, INT8OID, INT8OID, TEXTARRAYOID, INT4OID},
-};
 
 static PjStatement count_between = {
 	.sql = "SELECT count(*) FROM projector.events WHERE tenant_id = $1"
@@ -110,40 +94,6 @@ pj_source_table(void)
 
 /* ---- reading ---- */
 
-/* Make an event of the columns of its row. */
-void
-pj_source_event_of(const Datum *columns, PjEvent *event)
-{
-	static const AttrNumber from[PJ_EVENT_COLUMNS] = {
-		[PJ_EVENT_LOG_SEQ] = Anum_log_seq,
-		[PJ_EVENT_TENANT_ID] = Anum_tenant_id,
-		[PJ_EVENT_AGGREGATE_ID] = Anum_aggregate_id,
-		[PJ_EVENT_SEQUENCE_NUMBER] = Anum_sequence_number,
-		[PJ_EVENT_EVENT_ID] = Anum_event_id,
-		[PJ_EVENT_EVENT_TYPE] = Anum_event_type,
-		[PJ_EVENT_PAYLOAD] = Anum_payload,
-		[PJ_EVENT_METADATA] = Anum_metadata,
-		[PJ_EVENT_RECORDED_AT] = Anum_recorded_at,
-	};
-
-	for (int i = 0; i < PJ_EVENT_COLUMNS; i++)
-		event->values[i] = columns[from[i] - 1];
-	event->payload_hash = columns[Anum_payload_hash - 1];
-	event->replay = event->skipped = false;
-}
-
-static void
-event_from_tuple(HeapTuple tuple, TupleDesc desc, PjEvent *event)
-{
-	Datum	   *columns;
-	bool	   *nulls;
-
-	pj_deform(tuple, desc, &columns, &nulls);
-	pj_source_event_of(columns, event);
-	pfree(columns);
-	pfree(nulls);
-}
-
 /*
  * Copy the event in a slot to the current memory context.  Returns its size.
  */
@@ -152,105 +102,8 @@ pj_source_event(TupleTableSlot *slot, PjEvent *event)
 {
 	HeapTuple	tuple = ExecCopySlotHeapTuple(slot);
 
-	event_from_tuple(tuple, slot->tts_tupleDescriptor, event);
+	pj_event_of_tuple(tuple, slot->tts_tupleDescriptor, event);
 	return tuple->t_len;
-}
-
-/* Returns the size of an event, with its values detoasted. */
-static Size
-event_size(const PjEvent *event)
-{
-	return toast_raw_datum_size(event->values[PJ_EVENT_PAYLOAD]) +
-		toast_raw_datum_size(event->values[PJ_EVENT_METADATA]);
-}
-
-/*
- * Copy the events that the last statement returned, up to the size of a batch.
- */
-static int
-events_from_result(PjEvent **events)
-{
-	int			found = SPI_processed;
-	int			nevents = 0;
-	Size		bytes = 0;
-
-	*events = palloc(sizeof(PjEvent) * Max(found, 1));
-	while (nevents < found && bytes < PJ_BATCH_BYTES)
-	{
-		event_from_tuple(heap_copytuple(SPI_tuptable->vals[nevents]),
-						 SPI_tuptable->tupdesc, &(*events)[nevents]);
-		bytes += event_size(&(*events)[nevents++]);
-	}
-	return nevents;
-}
-
-/* A list of events that is being filled. */
-typedef struct EventList
-{
-	PjEvent    *events;
-	int			count;
-	int			room;
-	Datum	   *types;			/* wanted types; none for all */
-	int			ntypes;
-	int64		upto;			/* maximum log position */
-	Size		bytes;			/* total size of the events */
-	Size		max_bytes;		/* stop at this total size */
-} EventList;
-
-static void
-begin_list(EventList *list, int room, Datum event_types)
-{
-	memset(list, 0, sizeof(*list));
-	list->room = room;
-	list->events = palloc(sizeof(PjEvent) * room);
-	list->upto = PG_INT64_MAX;
-	list->max_bytes = SIZE_MAX;
-	if (event_types)
-		deconstruct_array(DatumGetArrayTypeP(event_types), TEXTOID, -1, false,
-						  TYPALIGN_INT, &list->types, NULL, &list->ntypes);
-}
-
-/* Does the row contain a wanted event? */
-static bool
-is_wanted(HeapTuple tuple, TupleDesc desc, const EventList *list)
-{
-	bool		isnull;
-	Datum		type;
-
-	if (DatumGetInt64(heap_getattr(tuple, Anum_log_seq, desc, &isnull)) >
-		list->upto)
-		return false;
-	if (list->ntypes == 0)
-		return true;
-	type = heap_getattr(tuple, Anum_event_type, desc, &isnull);
-	for (int i = 0; i < list->ntypes; i++)
-		if (pj_text_equal(list->types[i], type))
-			return true;
-	return false;
-}
-
-/* Add the wanted events that a scan finds, at most "max". */
-static void
-collect_events(PjFetch *fetch, EventList *list, int max, int range)
-{
-	TupleDesc	desc = RelationGetDescr(fetch->heap);
-	HeapTuple	tuple;
-
-	while (max > 0 && list->bytes < list->max_bytes &&
-		   (tuple = pj_fetch_next(fetch, ForwardScanDirection)) != NULL)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (!is_wanted(tuple, desc, list))
-			continue;
-		if (list->count == list->room)
-			list->events = repalloc(list->events,
-									sizeof(PjEvent) * (list->room *= 2));
-		event_from_tuple(heap_copytuple(tuple), desc,
-						 &list->events[list->count]);
-		list->bytes += event_size(&list->events[list->count]);
-		list->events[list->count++].range = range;
-		max--;
-	}
 }
 
 /*
@@ -276,17 +129,17 @@ pj_source_load_some(Datum tenant, const PjRange *ranges, int nranges,
 					Datum event_types, Size max_bytes, PjEvent **events,
 					bool *cut)
 {
-	EventList	list;
+	PjEventList list;
 	Snapshot	snapshot;
 	ScanKeyData keys[4];
 	PjFetch		fetch;
 
-	begin_list(&list, nranges + 1, event_types);
+	pj_event_list_begin(&list, nranges + 1, event_types);
 	list.max_bytes = max_bytes;
 	CommandCounterIncrement();
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	pj_key_text(&keys[0], 1, tenant);
-	for (int i = 0; i < nranges && list.bytes < max_bytes; i++)
+	for (int i = 0; i < nranges && !pj_event_list_is_full(&list); i++)
 	{
 		pj_key_text(&keys[1], 2, ranges[i].aggregate);
 		pj_key_int8_range(&keys[2], 3, ranges[i].after, ranges[i].upto);
@@ -294,13 +147,13 @@ pj_source_load_some(Datum tenant, const PjRange *ranges, int nranges,
 			pj_fetch_begin(&fetch, &pj_events_table, snapshot, 4, keys);
 		else
 			pj_fetch_again(&fetch, 4, keys);
-		collect_events(&fetch, &list, ranges[i].max, i);
+		pj_event_list_collect(&list, &fetch, ranges[i].max, i);
 	}
 	if (nranges > 0)
 		pj_fetch_end(&fetch);
 	UnregisterSnapshot(snapshot);
 
-	*cut = list.bytes >= max_bytes;
+	*cut = pj_event_list_is_full(&list);
 	*events = list.events;
 	return list.count;
 }
@@ -329,15 +182,15 @@ pj_source_has(Datum tenant, Datum aggregate)
 
 /* Add the events that a scan with these keys finds. */
 static void
-collect_by_keys(EventList *list, Snapshot snapshot, ScanKey keys, int nkeys,
+collect_by_keys(PjEventList *list, Snapshot snapshot, ScanKey keys, int nkeys,
 				int max)
 {
 	PjFetch		fetch;
 
-	if (list->count == max || list->bytes >= list->max_bytes)
+	if (list->count == max || pj_event_list_is_full(list))
 		return;
 	pj_fetch_begin(&fetch, &pj_events_table, snapshot, nkeys, keys);
-	collect_events(&fetch, list, max - list->count, 0);
+	pj_event_list_collect(list, &fetch, max - list->count, 0);
 	pj_fetch_end(&fetch);
 }
 
@@ -348,11 +201,11 @@ collect_by_keys(EventList *list, Snapshot snapshot, ScanKey keys, int nkeys,
 int
 pj_source_walk(const PjWalk *walk, int max, PjEvent **events)
 {
-	EventList	list;
+	PjEventList list;
 	Snapshot	snapshot;
 	ScanKeyData keys[4];
 
-	begin_list(&list, Min(max, 1000) + 1, walk->event_types);
+	pj_event_list_begin(&list, Min(max, 1000) + 1, walk->event_types);
 	list.upto = walk->upto;
 	list.max_bytes = PJ_BATCH_BYTES;
 	CommandCounterIncrement();
@@ -371,25 +224,6 @@ pj_source_walk(const PjWalk *walk, int max, PjEvent **events)
 	UnregisterSnapshot(snapshot);
 	*events = list.events;
 	return list.count;
-}
-
-/*
- * Load a tenant's events in log order, up to the size of a batch.  *more says
- * whether there may be more.
- */
-int
-pj_source_load_log(Datum tenant, int64 after, int64 upto, Datum event_types,
-				   int limit, PjEvent **events, bool *more)
-{
-	Datum		values[5] = {tenant, Int64GetDatum(after), Int64GetDatum(upto),
-	event_types, Int32GetDatum(limit)};
-	int			n;
-	int			found = pj_execute(&select_log, values,
-								   event_types ? NULL : "   n ");
-
-	n = events_from_result(events);
-	*more = n == limit || n < found;
-	return n;
 }
 
 /*

@@ -57,6 +57,8 @@ extern int	pj_source_load_some(Datum tenant, const PjRange *ranges,
 extern int	pj_source_load_log(Datum tenant, int64 after, int64 upto,
 							   Datum event_types, int limit,
 							   PjEvent **events, bool *more);
+extern bool pj_source_load_at(Datum tenant, const PjEvent *const *known,
+							  int n, Datum event_types, PjEvent **events);
 extern int	pj_source_walk(const PjWalk *walk, int max, PjEvent **events);
 extern int64 pj_source_estimate(Datum tenant, int64 after, int64 upto,
 								Datum event_types);

@@ -27,21 +27,10 @@
 #include "base/row.h"
 #include "base/statement.h"
 #include "state/offset.h"
+#include "state/offset_add.h"
+#include "state/offset_table.h"
 
-/* The columns of table projection_offsets, in order. */
-enum
-{
-	Anum_projection_id = 1,
-	Anum_tenant_id,
-	Anum_aggregate_id,
-	Anum_last_sequence_number,
-	Anum_last_event_id,
-	Anum_error_count,
-	Anum_last_error,
-	Anum_updated_at
-};
-
-static PjTable offsets_table = {"projection_offsets", "projection_offsets_pkey"};
+PjTable		pj_offsets_table = {"projection_offsets", "projection_offsets_pkey"};
 
 static PjStatement insert_new = {
 	.sql = "INSERT INTO projector.projection_offsets (projection_id,"
@@ -169,7 +158,7 @@ pj_offsets_load(int32 projection_id, Datum tenant, PjOffset *offsets, int n)
 	{
 		pj_key_text(&keys[2], 3, offsets[i].aggregate);
 		if (i == 0)
-			pj_fetch_begin(&fetch, &offsets_table, &dirty, 3, keys);
+			pj_fetch_begin(&fetch, &pj_offsets_table, &dirty, 3, keys);
 		else
 			pj_fetch_again(&fetch, 3, keys);
 		read_offset(&fetch, &dirty, &offsets[i]);
@@ -197,7 +186,7 @@ static bool
 update_rows(int32 projection_id, Datum tenant, const PjOffsetMove *moves,
 			int n)
 {
-	Relation	heap = table_open(pj_relid(&offsets_table), RowExclusiveLock);
+	Relation	heap = table_open(pj_relid(&pj_offsets_table), RowExclusiveLock);
 	bool		ok = true;
 
 	for (int i = 0; i < n && ok; i++)
@@ -252,17 +241,33 @@ insert_rows(int32 projection_id, Datum tenant, const PjOffsetMove *moves,
 	return pj_execute(&insert_new, values, NULL) == count;
 }
 
+/* Do several of them have no row? */
+static bool
+several_are_new(const PjOffsetMove *moves, int n)
+{
+	int			count = 0;
+
+	for (int i = 0; i < n && count < 2; i++)
+		count += !moves[i].from->exists;
+	return count > 1;
+}
+
 /*
  * Move the offsets of several aggregates.  Returns false if one of them was
  * not where the caller expected: another transaction has applied its events,
- * and the caller must roll back.
+ * and the caller must roll back.  "alone" says that the caller has the pair to
+ * itself.
  */
 bool
 pj_offsets_move(int32 projection_id, Datum tenant, const PjOffsetMove *moves,
-				int n)
+				int n, bool alone)
 {
-	return update_rows(projection_id, tenant, moves, n) &&
-		insert_rows(projection_id, tenant, moves, n);
+	if (!update_rows(projection_id, tenant, moves, n))
+		return false;
+	if (alone && several_are_new(moves, n) &&
+		pj_offsets_add(projection_id, tenant, moves, n))
+		return true;
+	return insert_rows(projection_id, tenant, moves, n);
 }
 
 /*

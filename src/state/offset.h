@@ -28,7 +28,7 @@ typedef struct PjOffsetMove
 extern void pj_offsets_load(int32 projection_id, Datum tenant,
 							PjOffset *offsets, int n);
 extern bool pj_offsets_move(int32 projection_id, Datum tenant,
-							const PjOffsetMove *moves, int n);
+							const PjOffsetMove *moves, int n, bool alone);
 extern int	pj_offset_count_error(int32 projection_id, Datum tenant,
 								  Datum aggregate, const char *error);
 extern void pj_offsets_delete(int32 projection_id, Datum tenant,

@@ -191,7 +191,8 @@ write_entries(PjOffsetCache *cache, Entry **entries, int n)
 		&entries[i]->stored, entries[i]->last,
 			UUIDPGetDatum(&entries[i]->event_id)
 	};
-	written = pj_offsets_move(cache->projection_id, cache->tenant, moves, n);
+	written = pj_offsets_move(cache->projection_id, cache->tenant, moves, n,
+							  true);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 	return written;

@@ -25,26 +25,7 @@
 #include "base/statement.h"
 #include "sandbox/user_context.h"
 #include "state/outbox.h"
-
-/* The columns of table apply_outbox, in order. */
-enum
-{
-	Anum_projection_id = 1,
-	Anum_log_seq,
-	Anum_tenant_id,
-	Anum_aggregate_id,
-	Anum_sequence_number,
-	Anum_event_type,
-	Anum_status,
-	Anum_held,
-	Anum_replay,
-	Anum_shadow,
-	Anum_attempt_count,
-	Anum_next_attempt_at,
-	Anum_last_error,
-	Anum_updated_at,
-	Natts = Anum_updated_at
-};
+#include "state/outbox_table.h"
 
 /*
  * The table's constraints and indexes.  A new row is added to the first two
@@ -131,8 +112,8 @@ are_own_indexes(const List *indexes)
 }
 
 /* Is the table unchanged, or has a user added something to it? */
-static bool
-is_original(Relation heap)
+bool
+pj_outbox_is_original(Relation heap)
 {
 	TupleDesc	desc = RelationGetDescr(heap);
 	List	   *indexes;
@@ -290,7 +271,7 @@ pj_outbox_add(const List *queued)
 {
 	Relation	heap = table_open(pj_relid(&outbox_by_key), RowExclusiveLock);
 
-	if (is_original(heap))
+	if (pj_outbox_is_original(heap))
 		add_directly(heap, queued);
 	else
 		add_by_sql(queued);

@@ -6,6 +6,8 @@
  * and the same transaction deletes it.  So a crash leaves nothing to clean up,
  * and there is no status "processing" that could become stale.
  *
+ * Usually outbox_take.c claims pending rows, without SQL.
+ *
  * Pending rows are found through an index without the held ones.  So the cost
  * of a claim does not depend on how many rows wait for a failed event.
  */
@@ -17,6 +19,7 @@
 #include "base/guc.h"
 #include "base/statement.h"
 #include "state/outbox.h"
+#include "state/outbox_take.h"
 
 #define ITEM_COLUMNS \
 	" log_seq, tenant_id, aggregate_id, sequence_number, event_type," \
@@ -202,7 +205,11 @@ claim_due(int32 projection_id, Datum tenant, int limit, TimestampTz time,
 	Datum		values[6] = {Int32GetDatum(projection_id), tenant,
 		Int32GetDatum(limit), TimestampTzGetDatum(time),
 	Int64GetDatum(upto), Int64GetDatum(after)};
+	PjTake		take = {projection_id, tenant, limit, time, after, upto};
+	int			n = pj_outbox_take(&take, claims);
 
+	if (n >= 0)
+		return n;
 	return read_claims(pj_execute(&claim_next, values, NULL), claims);
 }
 
