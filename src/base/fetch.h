@@ -42,6 +42,7 @@ extern void pj_key_int8_range(ScanKey keys, AttrNumber attno, int64 after,
 extern void pj_key_text(ScanKey key, AttrNumber attno, Datum value);
 extern void pj_key_text_after(ScanKey key, AttrNumber attno, Datum value);
 extern void pj_key_text_from(ScanKey key, AttrNumber attno, Datum value);
+extern void pj_key_text_upto(ScanKey key, AttrNumber attno, Datum value);
 extern void pj_key_text_before(ScanKey key, AttrNumber attno, Datum value);
 extern void pj_deform(HeapTuple tuple, TupleDesc desc, Datum **columns,
 					  bool **nulls);

@@ -130,6 +130,24 @@ pj_digest_add(PjDigest *digest, const PjDigest *more)
 	digest->layout = more->layout ? more->layout : digest->layout;
 }
 
+/*
+ * Events up to some position have changed rows: add the change to a sum.  If
+ * their rows were hashed differently the sum means nothing, which is noted in
+ * its layout.
+ */
+void
+pj_digest_add_change(PjDigestSum *sum, const PjDigest *by, int64 log_seq)
+{
+	PjDigest   *digest = &sum->digest;
+	bool		alike = digest->layout == 0 || by->layout == 0 ||
+	digest->layout == by->layout;
+
+	pj_digest_add(digest, by);
+	if (!alike)
+		digest->layout = PJ_LAYOUTS_DIFFER;
+	sum->last_log_seq = Max(sum->last_log_seq, log_seq);
+}
+
 void
 pj_digest_subtract(PjDigest *digest, const PjDigest *less)
 {
@@ -153,8 +171,9 @@ pj_digest_text(const PjDigest *digest)
 					(unsigned long long) digest->low);
 }
 
-static void
-read_digest(text *value, PjDigest *digest)
+/* Read the sum of a digest, but not its other members. */
+void
+pj_digest_read(text *value, PjDigest *digest)
 {
 	unsigned long long high,
 				low;
@@ -176,8 +195,8 @@ projector_digest_add(PG_FUNCTION_ARGS)
 	PjDigest	a,
 				b;
 
-	read_digest(PG_GETARG_TEXT_PP(0), &a);
-	read_digest(PG_GETARG_TEXT_PP(1), &b);
+	pj_digest_read(PG_GETARG_TEXT_PP(0), &a);
+	pj_digest_read(PG_GETARG_TEXT_PP(1), &b);
 	pj_digest_add(&a, &b);
 	PG_RETURN_TEXT_P(cstring_to_text(pj_digest_text(&a)));
 }
@@ -401,7 +420,7 @@ update_row(Relation heap, HeapTuple row, const Datum *old,
 	PjRowChange update = {lengthof(columns), columns, values, nulls};
 	PjDigest	sum;
 
-	read_digest(DatumGetTextPP(old[Anum_digest - 1]), &sum);
+	pj_digest_read(DatumGetTextPP(old[Anum_digest - 1]), &sum);
 	pj_digest_add(&sum, by);
 	values[0] = CStringGetTextDatum(pj_digest_text(&sum));
 	values[1] = Int64GetDatum(DatumGetInt64(old[Anum_row_count - 1]) +
