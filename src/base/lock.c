@@ -85,6 +85,16 @@ pj_lock_pair(int32 projection_id, Datum tenant, LOCKMODE mode, bool wait)
 	return acquire(&tag, mode, wait);
 }
 
+/* Release a pair's lock, if nothing has been done under it. */
+void
+pj_unlock_pair(int32 projection_id, Datum tenant, LOCKMODE mode)
+{
+	LOCKTAG		tag;
+
+	set_pair_tag(&tag, projection_id, tenant, PJ_LOCK_PAIR);
+	LockRelease(&tag, mode, false);
+}
+
 /*
  * The pairs that this transaction has locked inline.  Some of the locks may
  * have been released by a subtransaction: see forget_released().

@@ -18,6 +18,7 @@ extern uint64 pj_pair_lock_key(int32 projection_id, Datum tenant);
 extern bool pj_lock_projection(int32 projection_id, LOCKMODE mode, bool wait);
 extern bool pj_lock_pair(int32 projection_id, Datum tenant, LOCKMODE mode,
 						 bool wait);
+extern void pj_unlock_pair(int32 projection_id, Datum tenant, LOCKMODE mode);
 extern bool pj_lock_pair_inline(int32 projection_id, Datum tenant, bool wait);
 extern bool pj_lock_driver(int32 projection_id, Datum tenant, bool wait);
 extern bool pj_try_lock_driver(int32 projection_id, Datum tenant,

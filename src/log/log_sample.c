@@ -86,7 +86,7 @@ void
 pj_source_sample(Datum tenant, PjSample *sample)
 {
 	int64		positions[STRETCHES * PROBES];
-	int64		found[STRETCHES * PROBES];
+	int64		found[STRETCHES * PROBES] = {0};
 	Datum		values[2] = {tenant};
 	int64		first,
 				last = pj_source_last_of(tenant);

@@ -39,7 +39,6 @@
 #include "base/errcodes.h"
 #include "base/guc.h"
 #include "base/lock.h"
-#include "base/statement.h"
 #include "base/subxact.h"
 #include "feed/active_tenants.h"
 #include "feed/pair_step.h"
@@ -60,18 +59,6 @@
 #include "sandbox/user_context.h"
 #include "state/cursor.h"
 #include "state/failure.h"
-
-/* Projections whose flag "overrides" is out of date. */
-static PjStatement select_overridden = {
-	.sql = "SELECT projection_id FROM projector.projections p WHERE overrides"
-	" AND NOT EXISTS (SELECT FROM projector.projection_cursors c"
-	" WHERE c.projection_id = p.projection_id AND (c.mode IS NOT NULL"
-	" OR c.paused_by IS NOT NULL OR c.run_id IS NOT NULL))"
-	" AND NOT EXISTS (SELECT FROM projector.projection_runs r"
-	" WHERE r.projection_id = p.projection_id"
-	" AND r.state IN ('queued', 'running'))",
-	.expect = SPI_OK_SELECT,
-};
 
 /* A run that is being processed. */
 typedef struct Job
@@ -200,14 +187,17 @@ fail_run(Job *job, const ErrorData *error)
 	end_run(job, "failed", error);
 }
 
-/* Finish a rebuild: all events have been read. */
+/*
+ * Finish a rebuild: all events have been read.  "build" is NULL if it was done
+ * in place.
+ */
 static void
 finish_rebuild(Job *job, const PjDestination *build)
 {
 	PjRun	   *run = job->run;
 	PjPair		aside = job->pair;
 
-	if (run->aside)
+	if (build)
 	{
 		if (!lock_out_appends(job))
 			return;
@@ -390,34 +380,59 @@ do_batch_without_hanging(void *arg)
 	return kept;
 }
 
-/* Take the locks of a run's pair.  Slices share them. */
-static bool
-lock_pair(const Job *job)
-{
-	const PjRun *run = job->run;
-
-	if (run->slices > 0)
-		return pj_pair_try_share(run->projection_id, run->tenant);
-	return pj_pair_try_lock(run->projection_id, run->tenant,
-							job->projection->log_ordered ? ExclusiveLock :
-							ShareLock);
-}
-
 /*
- * Find out what is next in a run that is cut into slices.  Returns false if
- * others work on all of them.  For any step but a batch of a slice, the driver
- * lock must be exclusive.
+ * Find out what is next in a run that is cut into slices, and lock it.  Returns
+ * false if others work on all of them.  For any step but a batch of a slice,
+ * the driver lock must be exclusive.
  */
 static bool
-enter_slice(Job *job)
+find_slice(Job *job)
 {
-	PjSliceClaim claim = pj_slice_claim(job->run, &job->slice);
+	PjRun	   *run = job->run;
+	PjSliceClaim claim;
 
+	if (!pj_run_look(run->id, run) || run->slices == 0)
+		return false;			/* it has ended, or starts again */
+	claim = pj_slice_claim(run, &job->slice);
 	job->in_slice = claim == PJ_SLICE_TAKEN;
 	return job->in_slice ||
 		(claim == PJ_SLICES_OVER &&
-		 pj_try_lock_driver(job->run->projection_id, job->run->tenant,
-							ExclusiveLock));
+		 pj_try_lock_driver(run->projection_id, run->tenant, ExclusiveLock));
+}
+
+/*
+ * Take the locks of a pair whose run is cut into slices, and those of a slice.
+ * If there is nothing to do none may be left, because another worker needs the
+ * pair for itself in order to end the run.
+ */
+static bool
+lock_slice(Job *job)
+{
+	PjRun	   *run = job->run;
+
+	if (!pj_pair_try_share(run->projection_id, run->tenant))
+		return false;
+	if (find_slice(job))
+		return true;
+	pj_pair_unshare(run->projection_id, run->tenant);
+	return false;
+}
+
+/* Take the locks of a pair whose run is not cut. */
+static bool
+lock_pair(Job *job)
+{
+	PjRun	   *run = job->run;
+	LOCKMODE	mode = job->projection->log_ordered ? ExclusiveLock : ShareLock;
+
+	if (!pj_pair_try_lock(run->projection_id, run->tenant, mode) ||
+		!pj_run_look(run->id, run))
+		return false;
+	if (run->slices == 0)
+		return true;
+	pj_unlock_pair(run->projection_id, run->tenant, mode);
+	pj_unlock_driver(run->projection_id, run->tenant, ExclusiveLock);
+	return lock_slice(job);		/* it was cut in the meantime */
 }
 
 /*
@@ -430,18 +445,13 @@ enter_run(Job *job)
 {
 	PjRun	   *run = job->run;
 	int32		id = run->projection_id;
-	bool		shared = run->slices > 0;
 
 	if (!pj_lock_projection(id, ShareLock, false))
 		return false;
 	job->projection = pj_projection_by_id(id);
 	if (job->projection == NULL || job->projection->dormant ||
-		(!run->running && pj_run_depends(run)) || !lock_pair(job) ||
-		!pj_run_look(run->id, run))
-		return false;
-	if (shared && run->slices == 0)
-		return false;			/* it has started again in the meantime */
-	if (run->slices > 0 && !enter_slice(job))
+		(!run->running && pj_run_depends(run)) ||
+		!(run->slices > 0 ? lock_slice(job) : lock_pair(job)))
 		return false;
 	pj_pair_look(&job->pair, job->projection, run->tenant);
 	return true;
@@ -550,69 +560,4 @@ pj_run_announce(PjRun *run)
 	}
 	note_error(&job, &error);
 	return false;
-}
-
-/* ---- ending runs from outside ---- */
-
-/* End a run early. */
-void
-pj_run_abandon(const PjRun *run, const char *why)
-{
-	PjProjection *projection = pj_projection_by_id(run->projection_id);
-	ErrorData	error = {.sqlerrcode = ERRCODE_QUERY_CANCELED,
-	.message = (char *) why};
-	PjRun		ended = *run;
-	PjPair		pair;
-
-	Assert(pj_driver_is_locked(run->projection_id, run->tenant));
-	if (run->aside)
-		pj_aside_drop(run);
-	if (run->running)
-	{
-		pj_pair_look(&pair, projection, run->tenant);
-		pj_slices_end(&ended, &pair);
-		pj_cursor_set_run(&pair, 0);
-	}
-	pj_run_end(run, "cancelled", &error);
-}
-
-/* A projection is being dropped: remove all traces of its runs. */
-void
-pj_runs_forget(const PjProjection *projection)
-{
-	PjRun	   *runs;
-	int			n = pj_runs_of(projection, &runs);
-
-	for (int i = 0; i < n; i++)
-		if (runs[i].aside)
-			pj_aside_drop(&runs[i]);
-}
-
-/*
- * Runs have ended.  If no tenant has a mode, pause or run of its own any more,
- * clear "overrides", so that appends need not check.  A projection that is
- * locked is left for later.
- */
-void
-pj_runs_settle(void)
-{
-	int			n = pj_execute(&select_overridden, NULL, NULL);
-	int32	   *ids = palloc(sizeof(int32) * Max(n, 1));
-
-	for (int i = 0; i < n; i++)
-	{
-		bool		isnull;
-
-		ids[i] = DatumGetInt32(pj_result(i, 1, &isnull));
-	}
-	for (int i = 0; i < n; i++)
-	{
-		PjProjection *projection;
-
-		if (!pj_lock_projection(ids[i], ExclusiveLock, false))
-			continue;
-		projection = pj_projection_by_id(ids[i]);
-		if (projection && !projection->dormant)
-			pj_registry_note_overrides(projection, false);
-	}
 }

@@ -61,6 +61,7 @@
 #include "utils/snapmgr.h"
 
 #include "apply/read_model.h"
+#include "base/guc.h"
 #include "base/lock.h"
 #include "kinds/definition.h"
 #include "log/log_sample.h"
@@ -73,9 +74,6 @@
  * not of the same size.
  */
 #define MAX_SLICES		16
-
-/* A slice has about so many events at least. */
-#define SLICE_EVENTS	10000
 
 /* ---- cutting ---- */
 
@@ -158,7 +156,7 @@ pj_slices_cut(const PjRun *run, const PjProjection *projection)
 	if (!can_be_cut(projection))
 		return 0;
 	pj_source_sample(run->tenant, &sample);
-	nslices = (int) Min(sample.events / SLICE_EVENTS, MAX_SLICES);
+	nslices = (int) Min(sample.events / pj_slice_events, MAX_SLICES);
 	if (nslices < 2)
 		return 0;
 	nbounds = choose_bounds(&sample, nslices, bounds);

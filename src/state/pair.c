@@ -60,6 +60,17 @@ pj_pair_try_share(int32 projection_id, Datum tenant)
 }
 
 /*
+ * Release the locks of pj_pair_try_share.  Nothing has been done under them, and
+ * the transaction goes on with other pairs.
+ */
+void
+pj_pair_unshare(int32 projection_id, Datum tenant)
+{
+	pj_unlock_pair(projection_id, tenant, ShareLock);
+	pj_unlock_driver(projection_id, tenant, ShareLock);
+}
+
+/*
  * Returns the projection with that name, for a function that may change its
  * pairs.
  */

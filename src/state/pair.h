@@ -147,6 +147,7 @@ extern void pj_pair_lock(int32 projection_id, Datum tenant, LOCKMODE mode);
 extern bool pj_pair_try_lock(int32 projection_id, Datum tenant,
 							 LOCKMODE mode);
 extern bool pj_pair_try_share(int32 projection_id, Datum tenant);
+extern void pj_pair_unshare(int32 projection_id, Datum tenant);
 extern PjProjection *pj_take_alone(const char *function, const char *name,
 								   Datum tenant);
 extern PjProjection *pj_take_driver(const char *function, const char *name,
