@@ -6,6 +6,7 @@
 #   make test                               every test suite on a throwaway server
 #   make bench                              every benchmark on a throwaway server
 #                                           (bench/compare REVISION: what a change costs)
+#   make bench-report                       the same, written to docs/explanation/cost.md
 #   make check-layers                       which folders of src/ may use which
 #   make format                             lay out the C files (pgindent)
 #   make lint                               static analysis
@@ -79,10 +80,14 @@ test:
 
 bench:
 	@for b in bench/*; do \
-		if [ -f "$$b" ] && [ -x "$$b" ] && [ "$$b" != bench/compare ]; then \
+		if [ -f "$$b" ] && [ -x "$$b" ] && [ "$$b" != bench/compare ] && \
+			[ "$$b" != bench/report ] && [ "$$b" != bench/soak ]; then \
 			$(HARNESS)/with-cluster "$$b" || exit 1; \
 		fi; \
 	done
+
+bench-report:
+	@bench/report
 
 check-layers:
 	@$(HARNESS)/check-layers
@@ -91,4 +96,4 @@ format lint coverage:
 	@$(HARNESS)/packages $$(sed -n 's/^# packages: //p' $(HARNESS)/$@)
 	@$(HARNESS)/$@
 
-.PHONY: demo test bench check-layers format lint coverage
+.PHONY: demo test bench bench-report check-layers format lint coverage

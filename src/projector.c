@@ -7,6 +7,7 @@
 #include "fmgr.h"
 
 #include "base/guc.h"
+#include "feed/capture.h"
 #include "ipc/shmem.h"
 #include "ipc/waiters.h"
 #include "ipc/wakeup.h"
@@ -25,6 +26,7 @@ _PG_init(void)
 	pj_shmem_init();
 	pj_wakeup_init();
 	pj_intake_init();
+	pj_capture_init();
 	pj_waiters_init();
 	pj_guard_init();
 	pj_launcher_init();

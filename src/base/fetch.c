@@ -40,7 +40,10 @@ table_changed(Datum arg, Oid relid)
 		looking_up = InvalidOid;
 	for (PjTable *table = tables; table; table = table->next)
 		if (relid == InvalidOid || relid == table->relid)
+		{
 			table->relid = InvalidOid;
+			table->changes++;
+		}
 }
 
 static Oid

@@ -21,6 +21,7 @@ typedef struct PjTable
 	/* set by fetch.c */
 	Oid			relid;			/* invalid until looked up */
 	Oid			indexid;
+	uint64		changes;		/* how often it has changed */
 	bool		registered;
 	struct PjTable *next;
 } PjTable;

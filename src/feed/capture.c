@@ -29,10 +29,12 @@
 #include "base/errcodes.h"
 #include "base/lock.h"
 #include "base/trigger.h"
+#include "feed/capture.h"
 #include "ipc/wakeup.h"
 #include "kinds/kind.h"
 #include "kinds/problem.h"
 #include "log/intake.h"
+#include "log/log_insert.h"
 #include "log/log_read.h"
 #include "registry/projection.h"
 #include "sandbox/user_context.h"
@@ -125,26 +127,42 @@ report_gaps(int64 gaps)
 static const char run_is_active[] =
 "A run of the projection is active for this tenant.";
 
-/*
- * Leave events to a worker.  "tried" says that some may already have outbox
- * rows.
- */
-static void
-enqueue(const PjProjection *projection, PjEvent *events, int n, bool tried)
+static PjEvent **
+pointers_to(PjEvent *events, int n)
 {
 	PjEvent   **pointers = palloc(sizeof(PjEvent *) * n);
-	PjContext	saved;
 
 	for (int i = 0; i < n; i++)
 		pointers[i] = &events[i];
+	return pointers;
+}
+
+/*
+ * Leave events to a worker: add them to a list of PjQueued.  Their outbox rows
+ * are inserted together with those for other projections.  The events must not
+ * change until then.
+ */
+static void
+enqueue(const PjProjection *projection, PjEvent *events, int n, List **queued)
+{
+	PjQueued   *item = palloc(sizeof(PjQueued));
+
+	item->projection_id = projection->id;
+	item->events = pointers_to(events, n);
+	item->count = n;
+	*queued = lappend(*queued, item);
 	pj_wake_at_commit();
-	if (!tried)
-	{
-		pj_outbox_add(projection->id, pointers, n);
-		return;
-	}
+}
+
+/* The same for events that were tried: some may already have outbox rows. */
+static void
+enqueue_tried(const PjProjection *projection, PjEvent *events, int n)
+{
+	PjContext	saved;
+
+	pj_wake_at_commit();
 	pj_enter_internal(&saved);
-	pj_outbox_enqueue(projection->id, pointers, n);
+	pj_outbox_enqueue(projection->id, pointers_to(events, n), n);
 	pj_leave_internal(&saved);
 }
 
@@ -229,16 +247,17 @@ apply_now(PjPair *pair, PjEvent *events, int n)
 	if (result.applied + result.failed > 0)
 		pj_delta_add(pair, &counts, &result.digest, result.last_log_seq);
 	if (result.conflict)
-		enqueue(pair->projection, events, n, true);
+		enqueue_tried(pair->projection, events, n);
 	else if (result.applied < n)
 		pj_wake_at_commit();	/* some are queued */
 }
 
 /* Pass one tenant's events to a projection that may apply them at once. */
 static void
-capture_inline(PjProjection *projection, Datum tenant, PjMode mode,
-			   PjEvent *events, int n)
+capture_inline(PjProjection *projection, PjMode mode, PjEvent *events, int n,
+			   List **queued)
 {
+	Datum		tenant = pj_event_tenant(&events[0]);
 	PjPair		pair = {.projection = projection,.tenant = tenant};
 	const char *why = enter_pair(&pair, projection->id, mode == PJ_STRICT);
 
@@ -259,7 +278,7 @@ capture_inline(PjProjection *projection, Datum tenant, PjMode mode,
 	else if (mode == PJ_STRICT)
 		refuse_strict(projection, tenant, why);
 	else
-		enqueue(projection, events, n, false);
+		enqueue(projection, events, n, queued);
 }
 
 /* ---- passing events to projections ---- */
@@ -287,17 +306,16 @@ mode_for(PjProjection *projection, Datum tenant)
 
 /* Pass one tenant's events to a projection. */
 static void
-capture_tenant(PjProjection *projection, PjEvent *events, int n)
+capture_tenant(PjProjection *projection, PjEvent *events, int n, List **queued)
 {
-	Datum		tenant = pj_event_tenant(&events[0]);
-	PjMode		mode = mode_for(projection, tenant);
+	PjMode		mode = mode_for(projection, pj_event_tenant(&events[0]));
 
 	if (mode == PJ_INLINE || mode == PJ_STRICT)
-		capture_inline(projection, tenant, mode, events, n);
+		capture_inline(projection, mode, events, n, queued);
 	else if (mode == PJ_FOLLOW)
 		pj_wake_at_commit();
 	else if (mode != PJ_OFF)
-		enqueue(projection, events, n, false);
+		enqueue(projection, events, n, queued);
 }
 
 /*
@@ -326,7 +344,8 @@ take_tenant(PjEvent *events, int *n, PjEvent *own)
  * tenant.
  */
 static void
-capture_for(PjProjection *projection, const PjEvent *events, int n)
+capture_for(PjProjection *projection, const PjEvent *events, int n,
+			List **queued)
 {
 	PjEvent    *left,
 			   *own;
@@ -347,7 +366,7 @@ capture_for(PjProjection *projection, const PjEvent *events, int n)
 	if ((projection->mode == PJ_ASYNC || projection->mode == PJ_SHADOW) &&
 		!projection->overrides && nleft > 0)
 	{
-		enqueue(projection, left, nleft, false);
+		enqueue(projection, left, nleft, queued);
 		return;
 	}
 
@@ -356,7 +375,8 @@ capture_for(PjProjection *projection, const PjEvent *events, int n)
 	{
 		int			nown = take_tenant(left, &nleft, own);
 
-		capture_tenant(projection, own, nown);
+		capture_tenant(projection, own, nown, queued);
+		own += nown;
 	}
 }
 
@@ -373,6 +393,7 @@ capture_chunk(PjEvent *events, int n)
 {
 	PjProjection *projections;
 	int			nprojections = pj_projections(&projections);
+	List	   *queued = NIL;
 	bool		captured = false;
 
 	pj_kinds_sweep();
@@ -380,9 +401,11 @@ capture_chunk(PjEvent *events, int n)
 	{
 		if (!is_captured(&projections[i]))
 			continue;
-		capture_for(&projections[i], events, n);
+		capture_for(&projections[i], events, n, &queued);
 		captured = true;
 	}
+	if (queued != NIL)
+		pj_outbox_add(queued);
 
 	/* leave hints, so that workers need not check all tenants */
 	for (int i = 0; i < n && captured; i++)
@@ -471,6 +494,21 @@ capture_all(Capture *capture)
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 	pfree(events);
+}
+
+/* The same for one event that was inserted without SQL. */
+static void
+capture_one(PjEvent *event)
+{
+	check_sequence(event, NULL);
+	pj_intake_check(pj_event_log_seq(event));
+	capture_chunk(event, 1);
+}
+
+void
+pj_capture_init(void)
+{
+	pj_log_capture = capture_one;
 }
 
 /* Trigger function: AFTER INSERT, for each statement. */

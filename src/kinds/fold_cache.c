@@ -30,7 +30,7 @@ PjSignature
 pj_fold_signature(Oid relid)
 {
 	Oid			rowtype = get_rel_type_id(relid);
-	char	   *name = format_type_be(rowtype);
+	char	   *name = format_type_be_qualified(rowtype);
 
 	return (PjSignature)
 	{

@@ -24,6 +24,7 @@
 #include "base/errcodes.h"
 #include "base/subxact.h"
 #include "base/text.h"
+#include "log/log_insert.h"
 #include "log/log_read.h"
 #include "log/log_write.h"
 #include "sandbox/user_context.h"
@@ -46,6 +47,7 @@ find_known(const PjNewEvents *events)
 {
 	int64		last = 0;
 	int			known = 0;
+
 
 	for (int i = 0; i < events->count; i++)
 	{
@@ -136,7 +138,7 @@ insert_all(void *arg)
  * may succeed in part, so it needs a subtransaction.
  */
 static bool
-insert_events(const PjNewEvents *events, int64 after)
+insert_by_sql(const PjNewEvents *events, int64 after)
 {
 	Insertion	insertion = {events, after};
 	ErrorData  *error;
@@ -148,6 +150,20 @@ insert_events(const PjNewEvents *events, int64 after)
 	error = pj_subtransaction(insert_all, &insertion, &complete);
 	if (error)
 		ReThrowError(error);
+	return complete;
+}
+
+static bool
+insert_events(const PjNewEvents *events, int64 after)
+{
+	PjContext	saved;
+	bool		complete;
+
+	if (events->count == 1 && pj_log_insert(events, after))
+		return true;
+	pj_enter_internal(&saved);
+	complete = insert_by_sql(events, after);
+	pj_leave_internal(&saved);
 	return complete;
 }
 
@@ -194,19 +210,6 @@ append_events(const PjNewEvents *events, int64 expected)
 	}
 }
 
-static int64
-append_as_owner(const PjNewEvents *events, int64 expected)
-{
-	PjContext	saved;
-	int64		last;
-
-	pj_enter_internal(&saved);
-	last = append_events(events, expected);
-	pj_leave_internal(&saved);
-
-	return last;
-}
-
 /* ---- arguments ---- */
 
 static int64
@@ -244,7 +247,7 @@ projector_append(PG_FUNCTION_ARGS)
 	metadata = pj_required(fcinfo, 5, "metadata");
 	event_id = pj_optional(fcinfo, 6);
 
-	PG_RETURN_INT64(append_as_owner(&events, get_expected_version(fcinfo, 4)));
+	PG_RETURN_INT64(append_events(&events, get_expected_version(fcinfo, 4)));
 }
 
 /* ---- batches ---- */
@@ -410,5 +413,5 @@ projector_append_batch(PG_FUNCTION_ARGS)
 	events.count = n;
 	check_ids_differ(&events);
 
-	PG_RETURN_INT64(append_as_owner(&events, get_expected_version(fcinfo, 3)));
+	PG_RETURN_INT64(append_events(&events, get_expected_version(fcinfo, 3)));
 }

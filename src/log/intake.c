@@ -84,13 +84,17 @@ check_sequence(void)
 				errhint("Run ALTER SEQUENCE projector.events_log_seq_seq CACHE 1 INCREMENT 1 NO CYCLE."));
 }
 
-/* Trigger function: BEFORE INSERT, for each statement. */
-Datum
-projector_events_before_statement(PG_FUNCTION_ARGS)
+/* Returns the sequence of log positions. */
+Oid
+pj_intake_sequence(void)
 {
-	(void) pj_trigger_data(fcinfo, "events_before_statement",
-						   &pj_events_table, PJ_BEFORE_STATEMENT,
-						   TRIGGER_EVENT_INSERT);
+	return pj_relid(&sequence_table);
+}
+
+/* Events are about to be inserted.  The caller has locked the table. */
+void
+pj_intake_begin(void)
+{
 	if (known.transaction != MyProc->lxid)
 	{
 		check_sequence();
@@ -103,6 +107,16 @@ projector_events_before_statement(PG_FUNCTION_ARGS)
 	statement.transaction = MyProc->lxid;
 	statement.open = true;
 	statement.restored = statement.fresh = false;
+}
+
+/* Trigger function: BEFORE INSERT, for each statement. */
+Datum
+projector_events_before_statement(PG_FUNCTION_ARGS)
+{
+	(void) pj_trigger_data(fcinfo, "events_before_statement",
+						   &pj_events_table, PJ_BEFORE_STATEMENT,
+						   TRIGGER_EVENT_INSERT);
+	pj_intake_begin();
 	return PointerGetDatum(NULL);
 }
 

@@ -7,6 +7,8 @@
 
 #include "base/compat.h"
 
+extern Oid	pj_intake_sequence(void);
+extern void pj_intake_begin(void);
 extern void pj_intake_row(bool restored);
 extern void pj_intake_check(int64 log_seq);
 extern bool pj_intake_end(void);

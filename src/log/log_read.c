@@ -110,8 +110,9 @@ pj_source_table(void)
 
 /* ---- reading ---- */
 
-static void
-event_from_columns(const Datum *columns, PjEvent *event)
+/* Make an event of the columns of its row. */
+void
+pj_source_event_of(const Datum *columns, PjEvent *event)
 {
 	static const AttrNumber from[PJ_EVENT_COLUMNS] = {
 		[PJ_EVENT_LOG_SEQ] = Anum_log_seq,
@@ -128,6 +129,7 @@ event_from_columns(const Datum *columns, PjEvent *event)
 	for (int i = 0; i < PJ_EVENT_COLUMNS; i++)
 		event->values[i] = columns[from[i] - 1];
 	event->payload_hash = columns[Anum_payload_hash - 1];
+	event->replay = event->skipped = false;
 }
 
 static void
@@ -137,8 +139,7 @@ event_from_tuple(HeapTuple tuple, TupleDesc desc, PjEvent *event)
 	bool	   *nulls;
 
 	pj_deform(tuple, desc, &columns, &nulls);
-	event_from_columns(columns, event);
-	event->replay = event->skipped = false;
+	pj_source_event_of(columns, event);
 	pfree(columns);
 	pfree(nulls);
 }

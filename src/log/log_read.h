@@ -48,6 +48,7 @@ typedef struct PjWalk
 
 extern Oid	pj_source_relid(void);
 extern struct PjTable *pj_source_table(void);
+extern void pj_source_event_of(const Datum *columns, PjEvent *event);
 extern Size pj_source_event(TupleTableSlot *slot, PjEvent *event);
 extern int	pj_source_load(Datum tenant, const PjRange *ranges, int nranges,
 						   Datum event_types, PjEvent **events);

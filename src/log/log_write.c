@@ -10,8 +10,13 @@
 #include "base/compat.h"
 
 #include "access/detoast.h"
+#include "access/htup_details.h"
+#include "access/stratnum.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
+#include "utils/snapmgr.h"
 #include "utils/uuid.h"
 
 #include "base/errcodes.h"
@@ -29,6 +34,8 @@
 
 PG_FUNCTION_INFO_V1(projector_events_before_insert);
 PG_FUNCTION_INFO_V1(projector_events_append_only);
+
+static PjTable events_by_id = {"events", "events_tenant_id_event_id_key"};
 
 /* An event with a new id can only conflict with one of the same aggregate. */
 static PjStatement insert_one = {
@@ -68,30 +75,52 @@ static PjStatement insert_many = {
 	JSONBARRAYOID, JSONBARRAYOID},
 };
 
-static PjStatement select_known = {
-	.sql = "SELECT sequence_number, aggregate_id = $3 AND event_type = $4"
-	" AND payload = $5 AND metadata = $6"
-	" FROM projector.events WHERE tenant_id = $1 AND event_id = $2",
-	.expect = SPI_OK_SELECT,
-	.nargs = 6,
-	.argtypes = {TEXTOID, UUIDOID, TEXTOID, TEXTOID, JSONBOID, JSONBOID},
-};
-
 /* ---- writing ---- */
 
-/* Is the i'th event in the log already? */
+/* Is this row the i'th event? */
+static bool
+is_event(HeapTuple row, TupleDesc desc, const PjNewEvents *events, int i)
+{
+	Datum	   *columns;
+	bool	   *nulls;
+
+	pj_deform(row, desc, &columns, &nulls);
+	return pj_text_equal(columns[Anum_aggregate_id - 1], events->aggregate) &&
+		pj_text_equal(columns[Anum_event_type - 1], events->event_types[i]) &&
+		DatumGetBool(DirectFunctionCall2(jsonb_eq, columns[Anum_payload - 1],
+										 events->payloads[i])) &&
+		DatumGetBool(DirectFunctionCall2(jsonb_eq, columns[Anum_metadata - 1],
+										 events->metadatas[i]));
+}
+
+/* Is the i'th event, which has an id, in the log already? */
 PjKnown
 pj_source_known(const PjNewEvents *events, int i, int64 *sequence_number)
 {
-	Datum		values[6] = {events->tenant, events->event_ids[i],
-		events->aggregate, events->event_types[i], events->payloads[i],
-	events->metadatas[i]};
+	Snapshot	snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	PjKnown		known = PJ_ID_UNKNOWN;
+	ScanKeyData keys[2];
+	PjFetch		fetch;
+	HeapTuple	row;
 	bool		isnull;
 
-	if (pj_execute(&select_known, values, NULL) == 0)
-		return PJ_ID_UNKNOWN;
-	*sequence_number = DatumGetInt64(pj_result(0, 1, &isnull));
-	return DatumGetBool(pj_result(0, 2, &isnull)) ? PJ_ID_SAME : PJ_ID_DIFFERENT;
+	pj_key_text(&keys[0], 1, events->tenant);
+	ScanKeyInit(&keys[1], 2, BTEqualStrategyNumber, F_UUID_EQ,
+				events->event_ids[i]);
+	pj_fetch_begin(&fetch, &events_by_id, snapshot, 2, keys);
+	row = pj_fetch_next(&fetch, ForwardScanDirection);
+	if (row)
+	{
+		TupleDesc	desc = RelationGetDescr(fetch.heap);
+
+		known = is_event(row, desc, events, i) ? PJ_ID_SAME : PJ_ID_DIFFERENT;
+		*sequence_number = DatumGetInt64(heap_getattr(row,
+													  Anum_sequence_number,
+													  desc, &isnull));
+	}
+	pj_fetch_end(&fetch);
+	UnregisterSnapshot(snapshot);
+	return known;
 }
 
 static Datum
@@ -181,9 +210,45 @@ check_may_append(void)
 }
 
 /*
- * Trigger function: BEFORE INSERT, for each row.  Refuse values that are empty
- * or too long, and set or check the payload's hash.  NULLs are left to the
+ * Check a new row, and fill in the payload's hash.  NULLs are left to the
  * columns' constraints.
+ */
+static void
+check_row(Datum *columns, const bool *nulls, bool restored)
+{
+	pj_intake_row(restored);
+
+	/* check this first, because the unique index's error is less helpful */
+	if (!restored && !nulls[Anum_log_seq - 1] &&
+		DatumGetInt64(columns[Anum_log_seq - 1]) > 0)
+		pj_intake_check(DatumGetInt64(columns[Anum_log_seq - 1]));
+	if (!nulls[Anum_tenant_id - 1])
+		check_name(columns[Anum_tenant_id - 1], "tenant_id", restored);
+	if (!nulls[Anum_aggregate_id - 1])
+		check_name(columns[Anum_aggregate_id - 1], "aggregate_id", restored);
+	if (!nulls[Anum_event_type - 1])
+		check_name(columns[Anum_event_type - 1], "event_type", restored);
+	if (!restored && !nulls[Anum_payload - 1])
+		columns[Anum_payload_hash - 1] =
+			pj_payload_hash(columns[Anum_payload - 1]);
+}
+
+/*
+ * Complete a row that is inserted without SQL (log_insert.c).  It has all
+ * columns but the hash.
+ */
+void
+pj_source_complete_row(Datum *columns)
+{
+	static const bool nulls[Anum_recorded_at] = {false};
+
+	check_may_append();
+	check_row(columns, nulls, false);
+}
+
+/*
+ * Trigger function: BEFORE INSERT, for each row.  Refuse values that are empty
+ * or too long, and set or check the payload's hash.
  */
 Datum
 projector_events_before_insert(PG_FUNCTION_ARGS)
@@ -200,22 +265,10 @@ projector_events_before_insert(PG_FUNCTION_ARGS)
 	pj_deform(trigdata->tg_trigtuple, RelationGetDescr(trigdata->tg_relation),
 			  &columns, &nulls);
 	restored = !nulls[Anum_payload_hash - 1];
-	pj_intake_row(restored);
-
-	/* check this first, because the unique index's error is less helpful */
-	if (!restored && !nulls[Anum_log_seq - 1] &&
-		DatumGetInt64(columns[Anum_log_seq - 1]) > 0)
-		pj_intake_check(DatumGetInt64(columns[Anum_log_seq - 1]));
-	if (!nulls[Anum_tenant_id - 1])
-		check_name(columns[Anum_tenant_id - 1], "tenant_id", restored);
-	if (!nulls[Anum_aggregate_id - 1])
-		check_name(columns[Anum_aggregate_id - 1], "aggregate_id", restored);
-	if (!nulls[Anum_event_type - 1])
-		check_name(columns[Anum_event_type - 1], "event_type", restored);
-
+	check_row(columns, nulls, restored);
 	if (nulls[Anum_payload - 1])
 		return PointerGetDatum(trigdata->tg_trigtuple);
-	if (!nulls[Anum_payload_hash - 1])
+	if (restored)
 	{
 		if (!pj_payload_matches(columns[Anum_payload - 1],
 								columns[Anum_payload_hash - 1]))
@@ -226,7 +279,6 @@ projector_events_before_insert(PG_FUNCTION_ARGS)
 		return PointerGetDatum(trigdata->tg_trigtuple);
 	}
 
-	columns[Anum_payload_hash - 1] = pj_payload_hash(columns[Anum_payload - 1]);
 	nulls[Anum_payload_hash - 1] = false;
 	return PointerGetDatum(heap_form_tuple(RelationGetDescr(trigdata->tg_relation),
 										   columns, nulls));

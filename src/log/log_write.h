@@ -29,6 +29,7 @@ typedef enum PjKnown
 
 extern PjKnown pj_source_known(const PjNewEvents *events, int i,
 							   int64 *sequence_number);
+extern void pj_source_complete_row(Datum *columns);
 extern int	pj_source_insert(const PjNewEvents *events, int64 after);
 
 #endif							/* PJ_LOG_WRITE_H */

@@ -130,15 +130,13 @@ check_column(Relation rel, const char *column, const char *why)
 }
 
 /*
- * Returns the column that forms the primary key together with tenant_id, or
- * NULL if the primary key looks different.
+ * Returns the column of a primary key besides tenant_id, or NULL if the key is
+ * not formed by these two.
  */
-char *
-pj_target_key_column(Oid relid)
+static char *
+other_column(Oid relid, const Bitmapset *key)
 {
 	AttrNumber	tenant = get_attnum(relid, "tenant_id");
-	Oid			constraint;
-	Bitmapset  *key = get_primary_key_attnos(relid, false, &constraint);
 	int			member = -1;
 	char	   *column = NULL;
 
@@ -153,6 +151,19 @@ pj_target_key_column(Oid relid)
 			column = get_attname(relid, attno, false);
 	}
 	return column;
+}
+
+/*
+ * Returns the column that forms the primary key together with tenant_id, or
+ * NULL if the primary key looks different.  The table need not be locked.
+ */
+char *
+pj_target_key_column(Oid relid)
+{
+	Oid			constraint;
+
+	return other_column(relid,
+						get_primary_key_attnos(relid, false, &constraint));
 }
 
 static void
@@ -276,12 +287,19 @@ pj_target_check_fold(Relation rel, Oid owner, bool several)
 	check_table(rel, owner, several ? PJ_NEEDS_LOG_FOLD : PJ_NEEDS_FOLD);
 }
 
-/* Returns the column that identifies a fold's row within its tenant. */
+/*
+ * Returns the column that identifies a fold's row within its tenant.  Every
+ * batch asks, so the answer comes from the relation cache.
+ */
 char *
 pj_target_key(Relation rel)
 {
-	char	   *column = pj_target_key_column(RelationGetRelid(rel));
+	char	   *column = other_column(RelationGetRelid(rel),
+									  RelationGetIndexAttrBitmap(rel,
+																 INDEX_ATTR_BITMAP_PRIMARY_KEY));
 
+	if (column == NULL)
+		column = pj_target_key_column(RelationGetRelid(rel));
 	if (column == NULL)
 		check_key(rel, "A fold finds its row by tenant_id and one key column.");
 	return column;

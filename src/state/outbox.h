@@ -60,8 +60,16 @@ typedef struct PjItemFilter
 	int			limit;
 } PjItemFilter;
 
+/* New events that wait for a projection. */
+typedef struct PjQueued
+{
+	int32		projection_id;
+	PjEvent   **events;
+	int			count;
+} PjQueued;
+
 extern Datum pj_log_seqs(PjEvent *const *events, int n);
-extern void pj_outbox_add(int32 projection_id, PjEvent *const *events, int n);
+extern void pj_outbox_add(const List *queued);
 extern void pj_outbox_enqueue(int32 projection_id, PjEvent *const *events,
 							  int n);
 extern int	pj_outbox_claim(int32 projection_id, Datum tenant, int limit,

@@ -55,6 +55,9 @@ static const char *const index_names[] = {"apply_outbox_pkey",
 	"apply_outbox_due_idx", "apply_outbox_dead_idx",
 "apply_outbox_blocked_idx"};
 
+/* Rows that are inserted together. */
+#define ROWS_AT_ONCE	100
+
 static PjTable outbox_by_key = {"apply_outbox", "apply_outbox_pkey"};
 static PjTable outbox_by_claim = {"apply_outbox", "apply_outbox_claim_idx"};
 
@@ -127,73 +130,153 @@ is_original(Relation heap)
 	return original;
 }
 
-static void
-insert_row(Relation heap, Relation by_key, Relation by_claim, Datum *values)
-{
-	bool		nulls[Natts] = {[Anum_shadow - 1] = true,
-	[Anum_last_error - 1] = true};
-	bool		key_nulls[3] = {false};
-	Datum		key[] = {values[Anum_projection_id - 1],
-	values[Anum_log_seq - 1]};
-	Datum		claim_key[] = {values[Anum_projection_id - 1],
-	values[Anum_tenant_id - 1], values[Anum_log_seq - 1]};
-	HeapTuple	tuple = heap_form_tuple(RelationGetDescr(heap), values, nulls);
+/* ---- inserting ---- */
 
-	heap_insert(heap, tuple, GetCurrentCommandId(true), 0, NULL);
-	index_insert(by_key, key, key_nulls, &tuple->t_self, heap,
-				 UNIQUE_CHECK_YES, false, NULL);
-	index_insert(by_claim, claim_key, key_nulls, &tuple->t_self, heap,
-				 UNIQUE_CHECK_NO, false, NULL);
-	heap_freetuple(tuple);
+/* The rows that are being inserted. */
+typedef struct Insertion
+{
+	Relation	heap;
+	Relation	by_key;
+	Relation	by_claim;
+	Datum		values[Natts];	/* of the next row */
+	TupleTableSlot *slots[ROWS_AT_ONCE];
+	int			nslots;			/* slots made so far */
+	int			count;			/* rows in them */
+} Insertion;
+
+static void
+begin_insertion(Insertion *insertion, Relation heap)
+{
+	Datum		now = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
+	Datum	   *values = insertion->values;
+
+	insertion->heap = heap;
+	insertion->by_key = index_open(pj_indexid(&outbox_by_key),
+								   RowExclusiveLock);
+	insertion->by_claim = index_open(pj_indexid(&outbox_by_claim),
+									 RowExclusiveLock);
+	insertion->nslots = insertion->count = 0;
+	memset(values, 0, sizeof(insertion->values));
+	values[Anum_status - 1] = CStringGetTextDatum("pending");
+	values[Anum_next_attempt_at - 1] = now;
+	values[Anum_updated_at - 1] = now;
+}
+
+/* Add a row, whose columns are in the slot, to the two indexes. */
+static void
+insert_entries(Insertion *insertion, TupleTableSlot *slot)
+{
+	bool		nulls[3] = {false};
+	Datum		key[2],
+				claim_key[3];
+
+	slot_getsomeattrs(slot, Anum_tenant_id);
+	key[0] = claim_key[0] = slot->tts_values[Anum_projection_id - 1];
+	key[1] = claim_key[2] = slot->tts_values[Anum_log_seq - 1];
+	claim_key[1] = slot->tts_values[Anum_tenant_id - 1];
+	index_insert(insertion->by_key, key, nulls, &slot->tts_tid,
+				 insertion->heap, UNIQUE_CHECK_YES, false, NULL);
+	index_insert(insertion->by_claim, claim_key, nulls, &slot->tts_tid,
+				 insertion->heap, UNIQUE_CHECK_NO, false, NULL);
+}
+
+/* Insert the rows collected so far. */
+static void
+flush_rows(Insertion *insertion)
+{
+	if (insertion->count == 0)
+		return;
+	heap_multi_insert(insertion->heap, insertion->slots, insertion->count,
+					  GetCurrentCommandId(true), 0, NULL);
+	for (int i = 0; i < insertion->count; i++)
+		insert_entries(insertion, insertion->slots[i]);
+	insertion->count = 0;
+}
+
+static void
+add_row(Insertion *insertion, int32 projection_id, const PjEvent *event)
+{
+	static const bool nulls[Natts] = {[Anum_shadow - 1] = true,
+	[Anum_last_error - 1] = true};
+	TupleDesc	desc = RelationGetDescr(insertion->heap);
+	Datum	   *values = insertion->values;
+	int			i = insertion->count++;
+
+	if (i == insertion->nslots)
+		insertion->slots[insertion->nslots++] =
+			MakeSingleTupleTableSlot(desc, &TTSOpsHeapTuple);
+	values[Anum_projection_id - 1] = Int32GetDatum(projection_id);
+	values[Anum_log_seq - 1] = event->values[PJ_EVENT_LOG_SEQ];
+	values[Anum_tenant_id - 1] = pj_event_tenant(event);
+	values[Anum_aggregate_id - 1] = pj_event_aggregate(event);
+	values[Anum_sequence_number - 1] =
+		event->values[PJ_EVENT_SEQUENCE_NUMBER];
+	values[Anum_event_type - 1] = pj_event_type(event);
+	ExecStoreHeapTuple(heap_form_tuple(desc, values, (bool *) nulls),
+					   insertion->slots[i], true);
+	if (insertion->count == ROWS_AT_ONCE)
+		flush_rows(insertion);
+}
+
+static void
+end_insertion(Insertion *insertion)
+{
+	flush_rows(insertion);
+	for (int i = 0; i < insertion->nslots; i++)
+		ExecDropSingleTupleTableSlot(insertion->slots[i]);
+	index_close(insertion->by_claim, NoLock);
+	index_close(insertion->by_key, NoLock);
+}
+
+static void
+add_directly(Relation heap, const List *queued)
+{
+	Insertion	insertion;
+	ListCell   *lc;
+
+	begin_insertion(&insertion, heap);
+	foreach(lc, queued)
+	{
+		const PjQueued *item = lfirst(lc);
+
+		for (int i = 0; i < item->count; i++)
+			add_row(&insertion, item->projection_id, item->events[i]);
+	}
+	end_insertion(&insertion);
+}
+
+static void
+add_by_sql(const List *queued)
+{
+	PjContext	saved;
+	ListCell   *lc;
+
+	pj_enter_internal(&saved);
+	foreach(lc, queued)
+	{
+		const PjQueued *item = lfirst(lc);
+
+		pj_outbox_enqueue(item->projection_id, item->events, item->count);
+	}
+	pj_leave_internal(&saved);
 }
 
 /*
- * Insert rows for events that are just being appended, and so have none.
- * Every append to an asynchronous projection comes here.  Rows are inserted
- * into the table and its indexes without SPI, which would cost more than the
- * append itself.
+ * Insert rows for events that are just being appended, and so have none: a
+ * list of PjQueued.
+ * Every append to asynchronous projections comes here.  The rows for all
+ * projections are inserted together, without SPI, which would cost more than
+ * the append itself.
  */
 void
-pj_outbox_add(int32 projection_id, PjEvent *const *events, int n)
+pj_outbox_add(const List *queued)
 {
 	Relation	heap = table_open(pj_relid(&outbox_by_key), RowExclusiveLock);
-	Relation	by_key,
-				by_claim;
-	Datum		now = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
-	Datum		values[Natts] = {
-		[Anum_projection_id - 1] = Int32GetDatum(projection_id),
-		[Anum_status - 1] = CStringGetTextDatum("pending"),
-		[Anum_held - 1] = BoolGetDatum(false),
-		[Anum_replay - 1] = BoolGetDatum(false),
-		[Anum_attempt_count - 1] = Int32GetDatum(0),
-		[Anum_next_attempt_at - 1] = now,
-		[Anum_updated_at - 1] = now,
-	};
 
-	if (!is_original(heap))
-	{
-		PjContext	saved;
-
-		table_close(heap, NoLock);
-		pj_enter_internal(&saved);
-		pj_outbox_enqueue(projection_id, events, n);
-		pj_leave_internal(&saved);
-		return;
-	}
-	by_key = index_open(pj_indexid(&outbox_by_key), RowExclusiveLock);
-	by_claim = index_open(pj_indexid(&outbox_by_claim), RowExclusiveLock);
-	for (int i = 0; i < n; i++)
-	{
-		values[Anum_log_seq - 1] = events[i]->values[PJ_EVENT_LOG_SEQ];
-		values[Anum_tenant_id - 1] = pj_event_tenant(events[i]);
-		values[Anum_aggregate_id - 1] = pj_event_aggregate(events[i]);
-		values[Anum_sequence_number - 1] =
-			events[i]->values[PJ_EVENT_SEQUENCE_NUMBER];
-		values[Anum_event_type - 1] = pj_event_type(events[i]);
-		insert_row(heap, by_key, by_claim, values);
-	}
-	index_close(by_claim, NoLock);
-	index_close(by_key, NoLock);
+	if (is_original(heap))
+		add_directly(heap, queued);
+	else
+		add_by_sql(queued);
 	table_close(heap, NoLock);
 }
 
