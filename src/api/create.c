@@ -43,6 +43,7 @@ static PjStatement delete_rows[] = {
 	DELETE_FROM("apply_outbox"),
 	DELETE_FROM("projection_failures"),
 	DELETE_FROM("projection_runs"),
+	DELETE_FROM("projection_run_slices"),
 };
 
 /* ---- arguments of create ---- */

@@ -392,11 +392,16 @@ apply_repeatedly(const PjApplyRequest *request, PjApplyResult *result)
  * table's layout has changed, the digest must be recomputed from the rows,
  * under an exclusive lock on the pair.  So a delta is added, and the
  * recomputation is done later.  A build is used only by its run, so its digest
- * is recomputed here.
+ * is recomputed here.  The slices of a build have a digest each.
  */
 void
 pj_apply_keep_digest(const PjPair *pair, const PjDigest *by, int64 log_seq)
 {
+	if (pair->destination && pair->destination->digest)
+	{
+		pj_digest_add_change(pair->destination->digest, by, log_seq);
+		return;
+	}
 	if (pj_digest_change(pj_pair_books(pair), pair->tenant, by, log_seq))
 		return;
 	if (pair->destination)
@@ -418,7 +423,10 @@ tell_waiters(const PjPair *pair, const PjApplyResult *result)
 							  Max(result->last_log_seq, result->passed));
 }
 
-/* An append holds the pair's lock; all others hold its driver lock, too. */
+/*
+ * An append holds the pair's lock; all others hold its driver lock, too.  For a
+ * slice of a build they hold that in ShareLock, and the slice's lock.
+ */
 static void
 assert_locks(const PjApplyRequest *request)
 {
@@ -426,7 +434,9 @@ assert_locks(const PjApplyRequest *request)
 	Datum		tenant PG_USED_FOR_ASSERTS_ONLY = request->pair->tenant;
 
 	Assert(pj_pair_is_locked(id, tenant, ShareLock));
-	Assert(pj_is_append(request) || pj_driver_is_locked(id, tenant));
+	Assert(pj_is_append(request) || pj_driver_is_locked(id, tenant) ||
+		   (request->pair->destination && request->pair->destination->digest &&
+			pj_driver_is_shared(id, tenant)));
 }
 
 /*

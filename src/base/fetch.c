@@ -162,6 +162,14 @@ pj_key_text_from(ScanKey key, AttrNumber attno, Datum value)
 	key->sk_collation = C_COLLATION_OID;
 }
 
+/* Not greater than a value. */
+void
+pj_key_text_upto(ScanKey key, AttrNumber attno, Datum value)
+{
+	ScanKeyInit(key, attno, BTLessEqualStrategyNumber, F_TEXT_LE, value);
+	key->sk_collation = C_COLLATION_OID;
+}
+
 /* Less than a value. */
 void
 pj_key_text_before(ScanKey key, AttrNumber attno, Datum value)

@@ -45,6 +45,7 @@ extern void pj_key_time_upto(ScanKey key, AttrNumber attno, TimestampTz time);
 extern void pj_key_text(ScanKey key, AttrNumber attno, Datum value);
 extern void pj_key_text_after(ScanKey key, AttrNumber attno, Datum value);
 extern void pj_key_text_from(ScanKey key, AttrNumber attno, Datum value);
+extern void pj_key_text_upto(ScanKey key, AttrNumber attno, Datum value);
 extern void pj_key_text_before(ScanKey key, AttrNumber attno, Datum value);
 extern void pj_deform(HeapTuple tuple, TupleDesc desc, Datum **columns,
 					  bool **nulls);

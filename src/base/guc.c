@@ -25,6 +25,7 @@ int			pj_retention = 30 * 24 * 60;
 int			pj_progress_interval = 5000;
 int			pj_progress_level = NOTICE;
 int			pj_lag_warning = 60 * 1000;
+int			pj_slice_events = 10000;
 
 static int	clock_offset = 0;
 
@@ -154,6 +155,16 @@ pj_guc_init(void)
 							&pj_tail_wait,
 							2000, 0, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("projector.slice_events",
+							"A background rebuild is cut into slices of at "
+							"least so many events.",
+							"Several workers can process the slices of one "
+							"tenant at the same time.",
+							&pj_slice_events,
+							10000, 1, INT_MAX,
+							PGC_SUSET, GUC_NOT_IN_SAMPLE,
 							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("projector.clock_offset",

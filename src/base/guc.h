@@ -21,6 +21,7 @@ extern int	pj_retention;		/* in minutes */
 extern int	pj_progress_interval;
 extern int	pj_progress_level;
 extern int	pj_lag_warning;
+extern int	pj_slice_events;
 
 extern TimestampTz pj_now(void);
 extern void pj_guc_init(void);

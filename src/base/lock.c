@@ -14,9 +14,13 @@
  *	pair		one per projection and tenant.  ShareLock to apply events in
  *				aggregate order, ExclusiveLock for work that must be alone
  *				with the pair, such as a reset.
- *	driver		one per projection and tenant, always exclusive, taken by
- *				all but inline apply: drivers exclude each other, and outbox
- *				rows are held or released only under it.
+ *	driver		one per projection and tenant, taken by all but inline
+ *				apply.  ExclusiveLock: drivers exclude each other, and outbox
+ *				rows are held or released only under it.  ShareLock for a
+ *				batch of a slice of a run, which writes nothing that the
+ *				batches of other slices write.
+ *	slice		one per slice of a run, always exclusive, for a batch of it.
+ *				Nobody waits for it.
  *
  * There is no lock per aggregate: a transaction may touch any number of them,
  * and the lock table is small.  For the same reason inline apply takes at most
@@ -79,6 +83,16 @@ pj_lock_pair(int32 projection_id, Datum tenant, LOCKMODE mode, bool wait)
 
 	set_pair_tag(&tag, projection_id, tenant, PJ_LOCK_PAIR);
 	return acquire(&tag, mode, wait);
+}
+
+/* Release a pair's lock, if nothing has been done under it. */
+void
+pj_unlock_pair(int32 projection_id, Datum tenant, LOCKMODE mode)
+{
+	LOCKTAG		tag;
+
+	set_pair_tag(&tag, projection_id, tenant, PJ_LOCK_PAIR);
+	LockRelease(&tag, mode, false);
 }
 
 /*
@@ -151,14 +165,45 @@ pj_lock_driver(int32 projection_id, Datum tenant, bool wait)
 	return acquire(&tag, ExclusiveLock, wait);
 }
 
-/* Release the driver lock, if nothing has been done under it. */
-void
-pj_unlock_driver(int32 projection_id, Datum tenant)
+/*
+ * Take the driver lock in a mode, without waiting.  A session that has it in
+ * ShareLock may ask for ExclusiveLock, and gets it if it is the only one.
+ */
+bool
+pj_try_lock_driver(int32 projection_id, Datum tenant, LOCKMODE mode)
 {
 	LOCKTAG		tag;
 
 	set_pair_tag(&tag, projection_id, tenant, PJ_LOCK_DRIVER);
-	LockRelease(&tag, ExclusiveLock, false);
+	return acquire(&tag, mode, false);
+}
+
+/* Release the driver lock, if nothing has been done under it. */
+void
+pj_unlock_driver(int32 projection_id, Datum tenant, LOCKMODE mode)
+{
+	LOCKTAG		tag;
+
+	set_pair_tag(&tag, projection_id, tenant, PJ_LOCK_DRIVER);
+	LockRelease(&tag, mode, false);
+}
+
+static void
+set_slice_tag(LOCKTAG *tag, int64 run_id, int slice)
+{
+	SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, (uint32) run_id,
+						 (uint32) (run_id >> 32) << 16 | (uint32) slice,
+						 PJ_LOCK_SLICE);
+}
+
+/* Take the lock of a run's slice, without waiting. */
+bool
+pj_try_lock_slice(int64 run_id, int slice)
+{
+	LOCKTAG		tag;
+
+	set_slice_tag(&tag, run_id, slice);
+	return acquire(&tag, ExclusiveLock, false);
 }
 
 /* ---- which locks we hold, for assertions ---- */
@@ -209,6 +254,27 @@ pj_driver_is_locked(int32 projection_id, Datum tenant)
 	set_pair_tag(&tag, projection_id, tenant, PJ_LOCK_DRIVER);
 	return pj_projection_is_locked(projection_id, ExclusiveLock) ||
 		is_held(&tag, ExclusiveLock);
+}
+
+/* Do we hold a pair's driver lock, if only in ShareLock? */
+bool
+pj_driver_is_shared(int32 projection_id, Datum tenant)
+{
+	LOCKTAG		tag;
+
+	set_pair_tag(&tag, projection_id, tenant, PJ_LOCK_DRIVER);
+	return pj_driver_is_locked(projection_id, tenant) ||
+		is_held(&tag, ShareLock);
+}
+
+/* Do we hold the lock of a run's slice? */
+bool
+pj_slice_is_locked(int64 run_id, int slice)
+{
+	LOCKTAG		tag;
+
+	set_slice_tag(&tag, run_id, slice);
+	return is_held(&tag, ExclusiveLock);
 }
 
 /* Do we hold the locks that exclude all others from a pair? */

@@ -204,6 +204,7 @@ pj_source_walk(const PjWalk *walk, int max, PjEvent **events)
 	PjEventList list;
 	Snapshot	snapshot;
 	ScanKeyData keys[4];
+	int			nkeys = 1;
 
 	pj_event_list_begin(&list, Min(max, 1000) + 1, walk->event_types);
 	list.upto = walk->upto;
@@ -217,10 +218,12 @@ pj_source_walk(const PjWalk *walk, int max, PjEvent **events)
 		pj_key_text(&keys[1], 2, walk->aggregate);
 		pj_key_int8_range(&keys[2], 3, walk->sequence, PG_INT64_MAX);
 		collect_by_keys(&list, snapshot, keys, 4, max);
-		pj_key_text_after(&keys[1], 2, walk->aggregate);
+		pj_key_text_after(&keys[nkeys++], 2, walk->aggregate);
 	}
+	if (walk->end)
+		pj_key_text_upto(&keys[nkeys++], 2, walk->end);
 	if (!walk->alone)
-		collect_by_keys(&list, snapshot, keys, walk->aggregate ? 2 : 1, max);
+		collect_by_keys(&list, snapshot, keys, nkeys, max);
 	UnregisterSnapshot(snapshot);
 	*events = list.events;
 	return list.count;

@@ -40,6 +40,7 @@ typedef struct PjWalk
 	Datum		aggregate;		/* the last event read; 0 at the start */
 	int64		sequence;
 	bool		alone;			/* only this aggregate */
+	Datum		end;			/* no aggregate after this one; 0 for all */
 	int64		upto;			/* limits on the log position */
 	Datum		event_types;	/* an array, or 0 for all */
 	Snapshot	snapshot;		/* NULL: use the latest */

@@ -18,7 +18,8 @@
  * 2. A rebuild is prepared, once transactions that had already started have
  *    ended: steps 1 to 3 of rebuild_steps.c.  A fold is not cleared, but built
  *    in a separate table (build_aside.c).
- * 3. Events are read and applied, one batch after the other.
+ * 3. Events are read and applied, one batch after the other.  Several workers
+ *    can do this for a large build in a separate table (run_slices.c).
  * 4. It ends.  A separate table is merged into the live one.
  *
  * A rebuild in place that fails or is cancelled has already cleared what was
@@ -38,7 +39,6 @@
 #include "base/errcodes.h"
 #include "base/guc.h"
 #include "base/lock.h"
-#include "base/statement.h"
 #include "base/subxact.h"
 #include "feed/active_tenants.h"
 #include "feed/pair_step.h"
@@ -53,23 +53,12 @@
 #include "rebuild/rebuild_steps.h"
 #include "rebuild/replay.h"
 #include "rebuild/run.h"
+#include "rebuild/run_slices.h"
 #include "registry/projection.h"
 #include "sandbox/deadline.h"
 #include "sandbox/user_context.h"
 #include "state/cursor.h"
 #include "state/failure.h"
-
-/* Projections whose flag "overrides" is out of date. */
-static PjStatement select_overridden = {
-	.sql = "SELECT projection_id FROM projector.projections p WHERE overrides"
-	" AND NOT EXISTS (SELECT FROM projector.projection_cursors c"
-	" WHERE c.projection_id = p.projection_id AND (c.mode IS NOT NULL"
-	" OR c.paused_by IS NOT NULL OR c.run_id IS NOT NULL))"
-	" AND NOT EXISTS (SELECT FROM projector.projection_runs r"
-	" WHERE r.projection_id = p.projection_id"
-	" AND r.state IN ('queued', 'running'))",
-	.expect = SPI_OK_SELECT,
-};
 
 /* A run that is being processed. */
 typedef struct Job
@@ -77,6 +66,8 @@ typedef struct Job
 	PjRun	   *run;
 	PjProjection *projection;
 	PjPair		pair;
+	bool		in_slice;		/* a batch of this slice is processed */
+	PjRunSlice	slice;			/* or the one that has failed */
 	PjRunResult result;
 } Job;
 
@@ -155,8 +146,12 @@ prepare_rebuild(Job *job)
 	run->processed = run->last_log_seq = run->last_sequence = 0;
 	run->last_aggregate = 0;
 	run->definition = pj_definition_now(job->projection);
+	run->slices = 0;
 	if (run->aside)
+	{
 		pj_aside_make(job->projection, pj_aside_name(run->id));
+		run->slices = pj_slices_cut(run, job->projection);
+	}
 	else
 	{
 		(void) pj_rebuild_forget(&rebuild);
@@ -172,6 +167,7 @@ prepare_rebuild(Job *job)
 static void
 end_run(Job *job, const char *state, const ErrorData *error)
 {
+	pj_slices_end(job->run, &job->pair);
 	pj_cursor_set_run(&job->pair, 0);
 	pj_run_end(job->run, state, error);
 
@@ -181,16 +177,33 @@ end_run(Job *job, const char *state, const ErrorData *error)
 	job->result = PJ_RUN_MOVED;
 }
 
-/* Finish a rebuild: all events have been read. */
+/* End a run with an error. */
+static void
+fail_run(Job *job, const ErrorData *error)
+{
+	if (job->run->aside)
+		pj_aside_drop(job->run);
+	pj_pair_look(&job->pair, job->projection, job->run->tenant);
+	end_run(job, "failed", error);
+}
+
+/*
+ * Finish a rebuild: all events have been read.  "build" is NULL if it was done
+ * in place.
+ */
 static void
 finish_rebuild(Job *job, const PjDestination *build)
 {
 	PjRun	   *run = job->run;
+	PjPair		aside = job->pair;
 
-	if (run->aside)
+	if (build)
 	{
 		if (!lock_out_appends(job))
 			return;
+		aside.destination = build;
+		if (run->slices > 0)
+			pj_slices_finish(run, &aside);
 		pj_long_call_begin(job->projection);
 		pj_fold_merge(job->projection, build->table,
 					  TextDatumGetCString(run->tenant));
@@ -222,26 +235,19 @@ note_definition(PjRun *run, const PjProjection *projection)
 		run->definition = cstring_to_text("");
 }
 
-/* Apply the next events of a rebuild. */
+/*
+ * Apply the next events of a rebuild, in the order of the log or of the
+ * aggregates.  "build" is NULL if it is done in place.
+ */
 static void
-replay_events(Job *job)
+replay_events(Job *job, const PjDestination *build)
 {
 	PjRun	   *run = job->run;
 	PjPair		pair = job->pair;
-	PjDestination build;
 	PjReplay	replay;
 	int			n;
 
-	if (run->aside)
-	{
-		if (!pj_aside_find(job->projection, pj_aside_name(run->id), &build))
-		{
-			run->prepared = false;
-			pj_run_save(run);
-			return;				/* start again */
-		}
-		pair.destination = &build;
-	}
+	pair.destination = build;
 	pj_replay_init(&replay, &pair, run->until);
 	replay.walk.aggregate = run->last_aggregate;
 	replay.walk.sequence = run->last_sequence;
@@ -249,7 +255,7 @@ replay_events(Job *job)
 	n = pj_replay_batch(&replay);
 	if (n == 0)
 	{
-		finish_rebuild(job, pair.destination);
+		finish_rebuild(job, build);
 		return;
 	}
 	note_definition(run, job->projection);
@@ -261,6 +267,45 @@ replay_events(Job *job)
 		job->pair.last_log_seq = run->last_log_seq;
 	pj_cursor_save(&job->pair, &replay.counts);
 	pj_run_save(run);
+}
+
+/* Start again: there is no place to build in any more. */
+static void
+start_again(Job *job)
+{
+	PjRun	   *run = job->run;
+
+	if (!pj_try_lock_driver(run->projection_id, run->tenant, ExclusiveLock))
+	{
+		job->result = PJ_RUN_PASSED;	/* others work on other slices */
+		return;
+	}
+	pj_slices_end(run, &job->pair);
+	run->slices = 0;
+	run->prepared = false;
+	pj_run_save(run);
+}
+
+/*
+ * Go on with a build: with a slice, or with the end, or with the next events
+ * if there are no slices.
+ */
+static void
+build_aside(Job *job)
+{
+	PjRun	   *run = job->run;
+	PjDestination build;
+
+	if (run->slices > 0 && job->slice.error)
+		fail_run(job, job->slice.error);
+	else if (!pj_aside_find(job->projection, pj_aside_name(run->id), &build))
+		start_again(job);
+	else if (job->in_slice)
+		pj_slice_batch(run, &job->pair, &build, &job->slice);
+	else if (run->slices > 0)
+		finish_rebuild(job, &build);
+	else
+		replay_events(job, &build);
 }
 
 /* Apply the next batch of a catch-up, as a worker would, up to a limit. */
@@ -307,8 +352,10 @@ do_batch(void *arg)
 		catch_up(job);
 	else if (!job->run->prepared)
 		prepare_rebuild(job);
+	else if (job->run->aside)
+		build_aside(job);
 	else
-		replay_events(job);
+		replay_events(job, NULL);
 	return job->result != PJ_RUN_WAITS;
 }
 
@@ -334,6 +381,61 @@ do_batch_without_hanging(void *arg)
 }
 
 /*
+ * Find out what is next in a run that is cut into slices, and lock it.  Returns
+ * false if others work on all of them.  For any step but a batch of a slice,
+ * the driver lock must be exclusive.
+ */
+static bool
+find_slice(Job *job)
+{
+	PjRun	   *run = job->run;
+	PjSliceClaim claim;
+
+	if (!pj_run_look(run->id, run) || run->slices == 0)
+		return false;			/* it has ended, or starts again */
+	claim = pj_slice_claim(run, &job->slice);
+	job->in_slice = claim == PJ_SLICE_TAKEN;
+	return job->in_slice ||
+		(claim == PJ_SLICES_OVER &&
+		 pj_try_lock_driver(run->projection_id, run->tenant, ExclusiveLock));
+}
+
+/*
+ * Take the locks of a pair whose run is cut into slices, and those of a slice.
+ * If there is nothing to do none may be left, because another worker needs the
+ * pair for itself in order to end the run.
+ */
+static bool
+lock_slice(Job *job)
+{
+	PjRun	   *run = job->run;
+
+	if (!pj_pair_try_share(run->projection_id, run->tenant))
+		return false;
+	if (find_slice(job))
+		return true;
+	pj_pair_unshare(run->projection_id, run->tenant);
+	return false;
+}
+
+/* Take the locks of a pair whose run is not cut. */
+static bool
+lock_pair(Job *job)
+{
+	PjRun	   *run = job->run;
+	LOCKMODE	mode = job->projection->log_ordered ? ExclusiveLock : ShareLock;
+
+	if (!pj_pair_try_lock(run->projection_id, run->tenant, mode) ||
+		!pj_run_look(run->id, run))
+		return false;
+	if (run->slices == 0)
+		return true;
+	pj_unlock_pair(run->projection_id, run->tenant, mode);
+	pj_unlock_driver(run->projection_id, run->tenant, ExclusiveLock);
+	return lock_slice(job);		/* it was cut in the meantime */
+}
+
+/*
  * Take the locks of a run's pair, and read the run and the pair.  Returns
  * false if a lock is taken, the run has ended, or it must wait for another
  * run.  See pj_step_enter() for the order of the locks.
@@ -349,12 +451,26 @@ enter_run(Job *job)
 	job->projection = pj_projection_by_id(id);
 	if (job->projection == NULL || job->projection->dormant ||
 		(!run->running && pj_run_depends(run)) ||
-		!pj_pair_try_lock(id, run->tenant, job->projection->log_ordered ?
-						  ExclusiveLock : ShareLock) ||
-		!pj_run_look(run->id, run))
+		!(run->slices > 0 ? lock_slice(job) : lock_pair(job)))
 		return false;
 	pj_pair_look(&job->pair, job->projection, run->tenant);
 	return true;
+}
+
+/* How often the next batch has been tried. */
+static int
+attempts_before(const Job *job)
+{
+	return job->in_slice ? job->slice.attempts : job->run->attempts;
+}
+
+static void
+count_attempt(const Job *job)
+{
+	if (job->in_slice)
+		pj_slice_count_attempt(&job->slice);
+	else
+		pj_run_count_attempt(job->run);
 }
 
 /*
@@ -373,17 +489,23 @@ note_error(Job *job, ErrorData *error)
 				   (long long) job->run->id, job->projection->name,
 				   TextDatumGetCString(job->run->tenant), error->message),
 			error->context ? errcontext("%s", error->context) : 0);
-	if (pj_failure_transient(error) && job->run->attempts + 1 <
+	if (pj_failure_transient(error) && attempts_before(job) + 1 <
 		PJ_TRANSIENT_FACTOR * job->projection->options.max_attempts)
 	{
-		pj_run_count_attempt(job->run);
+		count_attempt(job);
 		job->result = PJ_RUN_ERRED;
 		return;
 	}
-	if (job->run->aside)
-		pj_aside_drop(job->run);
-	pj_pair_look(&job->pair, job->projection, job->run->tenant);
-	end_run(job, "failed", error);
+	if (job->in_slice &&
+		!pj_try_lock_driver(job->run->projection_id, job->run->tenant,
+							ExclusiveLock))
+	{
+		/* others are working on other slices: end the run after them */
+		pj_slice_fail(&job->slice, error);
+		job->result = PJ_RUN_MOVED;
+		return;
+	}
+	fail_run(job, error);
 }
 
 /*
@@ -430,74 +552,12 @@ pj_run_announce(PjRun *run)
 
 	if (!enter_run(&job))
 		return false;
-	if (run->attempts < job.projection->options.max_attempts)
+	if (attempts_before(&job) < job.projection->options.max_attempts)
 	{
-		pj_run_count_attempt(run);
+		count_attempt(&job);
+		run->slice = job.in_slice ? job.slice.number : 0;
 		return true;
 	}
 	note_error(&job, &error);
 	return false;
-}
-
-/* ---- ending runs from outside ---- */
-
-/* End a run early. */
-void
-pj_run_abandon(const PjRun *run, const char *why)
-{
-	PjProjection *projection = pj_projection_by_id(run->projection_id);
-	ErrorData	error = {.sqlerrcode = ERRCODE_QUERY_CANCELED,
-	.message = (char *) why};
-	PjPair		pair;
-
-	Assert(pj_driver_is_locked(run->projection_id, run->tenant));
-	if (run->aside)
-		pj_aside_drop(run);
-	if (run->running)
-	{
-		pj_pair_look(&pair, projection, run->tenant);
-		pj_cursor_set_run(&pair, 0);
-	}
-	pj_run_end(run, "cancelled", &error);
-}
-
-/* A projection is being dropped: remove all traces of its runs. */
-void
-pj_runs_forget(const PjProjection *projection)
-{
-	PjRun	   *runs;
-	int			n = pj_runs_of(projection, &runs);
-
-	for (int i = 0; i < n; i++)
-		if (runs[i].aside)
-			pj_aside_drop(&runs[i]);
-}
-
-/*
- * Runs have ended.  If no tenant has a mode, pause or run of its own any more,
- * clear "overrides", so that appends need not check.  A projection that is
- * locked is left for later.
- */
-void
-pj_runs_settle(void)
-{
-	int			n = pj_execute(&select_overridden, NULL, NULL);
-	int32	   *ids = palloc(sizeof(int32) * Max(n, 1));
-
-	for (int i = 0; i < n; i++)
-	{
-		bool		isnull;
-
-		ids[i] = DatumGetInt32(pj_result(i, 1, &isnull));
-	}
-	for (int i = 0; i < n; i++)
-	{
-		PjProjection *projection;
-
-		if (!pj_lock_projection(ids[i], ExclusiveLock, false))
-			continue;
-		projection = pj_projection_by_id(ids[i]);
-		if (projection && !projection->dormant)
-			pj_registry_note_overrides(projection, false);
-	}
 }

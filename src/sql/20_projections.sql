@@ -290,6 +290,7 @@ CREATE TABLE projector.projection_runs (
     attempt_count        integer NOT NULL DEFAULT 0,
     built_aside          boolean NOT NULL DEFAULT false,
     definition_hash      bytea,
+    slice_count          integer NOT NULL DEFAULT 0,
     CHECK ((state IN ('completed', 'failed', 'cancelled'))
            = (finished_at IS NOT NULL)),
     CHECK (state <> 'failed' OR error_code IS NOT NULL AND error_message IS NOT NULL)
@@ -308,6 +309,8 @@ COMMENT ON COLUMN projector.projection_runs.prepared IS
     'a rebuild: the read model has been cleared, or the place to build it aside made';
 COMMENT ON COLUMN projector.projection_runs.attempt_count IS
     'how often its next batch has met an error that may go away by itself';
+COMMENT ON COLUMN projector.projection_runs.slice_count IS
+    'into how many slices of aggregates it is cut, so that several workers can process it; 0 if it is not';
 CREATE UNIQUE INDEX projection_runs_active_idx ON projector.projection_runs
     (projection_id, tenant_id) WHERE state IN ('queued', 'running');
 CREATE INDEX projection_runs_next_idx ON projector.projection_runs
@@ -322,6 +325,43 @@ LANGUAGE C AS 'MODULE_PATHNAME', 'projector_runs_check_state';
 CREATE TRIGGER runs_check_state
     BEFORE UPDATE OF state ON projector.projection_runs
     FOR EACH ROW EXECUTE FUNCTION projector.runs_check_state();
+
+-- The slices of a run.  Each has the aggregates after one and up to another, and
+-- its own progress.  The rows are deleted when the run ends.
+CREATE TABLE projector.projection_run_slices (
+    run_id               bigint NOT NULL,
+    slice                integer NOT NULL,
+    projection_id        integer NOT NULL,
+    after_aggregate_id   text COLLATE "C",
+    upto_aggregate_id    text COLLATE "C",
+    done                 boolean NOT NULL DEFAULT false,
+    last_aggregate_id    text COLLATE "C",
+    last_sequence_number bigint,
+    last_log_seq         bigint NOT NULL DEFAULT 0,
+    processed_events     bigint NOT NULL DEFAULT 0,
+    applied_count        bigint NOT NULL DEFAULT 0,
+    failed_count         bigint NOT NULL DEFAULT 0,
+    dead_count           bigint NOT NULL DEFAULT 0,
+    batch_count          bigint NOT NULL DEFAULT 0,
+    apply_us             bigint NOT NULL DEFAULT 0,
+    digest               text NOT NULL DEFAULT '00000000000000000000000000000000',
+    row_count            bigint NOT NULL DEFAULT 0,
+    layout               bigint NOT NULL DEFAULT 0,
+    redefined            boolean NOT NULL DEFAULT false,
+    attempt_count        integer NOT NULL DEFAULT 0,
+    error_code           text,
+    error_message        text,
+    error_context        text,
+    PRIMARY KEY (run_id, slice)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE projector.projection_run_slices IS
+    'the slices of runs that several workers can process, and their progress';
+COMMENT ON COLUMN projector.projection_run_slices.upto_aggregate_id IS
+    'the last aggregate of the slice, null if it has all that follow';
+COMMENT ON COLUMN projector.projection_run_slices.redefined IS
+    'a batch was applied with another definition than the one the run began with';
+COMMENT ON COLUMN projector.projection_run_slices.error_code IS
+    'the error that the run is going to end with';
 
 -- One row per worker, from its start until it exits normally.  A row of a
 -- worker that is gone was left by a crash, or by code that ignored its

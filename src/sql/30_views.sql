@@ -49,13 +49,20 @@ SELECT p.name AS projection_name, f.*
 FROM projector.projection_failures f
 JOIN projector.projections p USING (projection_id);
 
+-- What a run has done includes what its slices have done.
 CREATE VIEW projector.runs AS
 SELECT p.name AS projection_name, r.id, r.tenant_id, r.mode, r.state,
-       r.since_log_seq, r.until_log_seq, r.total_events, r.processed_events,
-       r.last_log_seq, r.error_code, r.error_message, r.error_context,
+       r.since_log_seq, r.until_log_seq, r.total_events,
+       r.processed_events + coalesce(s.processed_events, 0) AS processed_events,
+       greatest(r.last_log_seq, s.last_log_seq) AS last_log_seq, r.error_code, r.error_message, r.error_context,
        r.requested_by, r.queued_at, r.started_at, r.finished_at
 FROM projector.projection_runs r
-JOIN projector.projections p USING (projection_id);
+JOIN projector.projections p USING (projection_id)
+LEFT JOIN LATERAL (
+    SELECT sum(x.processed_events)::bigint AS processed_events,
+           max(x.last_log_seq) AS last_log_seq
+    FROM projector.projection_run_slices x
+    WHERE x.run_id = r.id AND r.slice_count > 0 AND r.state = 'running') s ON true;
 
 -- The active runs.  The total is an estimate: a run that has exceeded it is
 -- shown as almost done.
@@ -66,14 +73,13 @@ SELECT a.run_id, a.projection_name, a.tenant_id, a.mode, a.state,
        CASE WHEN a.rate > 0
             THEN pg_catalog.make_interval(secs => pg_catalog.round(
                 (a.total_events - a.processed_events) / a.rate)::float8) END AS time_left
-FROM (SELECT r.id AS run_id, p.name AS projection_name, r.tenant_id, r.mode,
+FROM (SELECT r.id AS run_id, r.projection_name, r.tenant_id, r.mode,
              r.state, r.processed_events,
              CASE WHEN r.total_events IS NOT NULL
                   THEN greatest(r.total_events, r.processed_events)
              END AS total_events,
              r.processed_events / nullif(extract(epoch FROM
                  clock_timestamp() - r.started_at), 0)::float8 AS rate
-      FROM projector.projection_runs r
-      JOIN projector.projections p USING (projection_id)
+      FROM projector.runs r
       WHERE r.state IN ('queued', 'running')) a
 ORDER BY a.state DESC, a.run_id;

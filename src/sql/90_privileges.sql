@@ -44,3 +44,4 @@ SELECT pg_catalog.pg_extension_config_dump('projector.projection_failures', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_failures_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_runs', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_runs_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('projector.projection_run_slices', '');

@@ -130,6 +130,24 @@ pj_digest_add(PjDigest *digest, const PjDigest *more)
 	digest->layout = more->layout ? more->layout : digest->layout;
 }
 
+/*
+ * Events up to some position have changed rows: add the change to a sum.  If
+ * their rows were hashed differently the sum means nothing, which is noted in
+ * its layout.
+ */
+void
+pj_digest_add_change(PjDigestSum *sum, const PjDigest *by, int64 log_seq)
+{
+	PjDigest   *digest = &sum->digest;
+	bool		alike = digest->layout == 0 || by->layout == 0 ||
+	digest->layout == by->layout;
+
+	pj_digest_add(digest, by);
+	if (!alike)
+		digest->layout = PJ_LAYOUTS_DIFFER;
+	sum->last_log_seq = Max(sum->last_log_seq, log_seq);
+}
+
 void
 pj_digest_subtract(PjDigest *digest, const PjDigest *less)
 {

@@ -20,6 +20,16 @@ typedef struct PjDigest
 	int64		layout;			/* of the hashed rows; 0 if there are none */
 } PjDigest;
 
+/* The digest of rows that some events have made. */
+typedef struct PjDigestSum
+{
+	PjDigest	digest;
+	int64		last_log_seq;	/* the last position of these events */
+} PjDigestSum;
+
+/* The layout of a sum of rows that were hashed differently. */
+#define PJ_LAYOUTS_DIFFER	(-1)
+
 /* The state for hashing rows of a table. */
 typedef struct PjHasher
 {
@@ -42,6 +52,8 @@ extern void pj_hasher_row(PjHasher *hasher, const Datum *values,
 extern void pj_hasher_end(PjHasher *hasher);
 
 extern void pj_digest_add(PjDigest *digest, const PjDigest *more);
+extern void pj_digest_add_change(PjDigestSum *sum, const PjDigest *by,
+								 int64 log_seq);
 extern void pj_digest_subtract(PjDigest *digest, const PjDigest *less);
 extern bool pj_digest_is_zero(const PjDigest *digest);
 extern char *pj_digest_text(const PjDigest *digest);

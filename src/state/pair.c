@@ -40,8 +40,34 @@ pj_pair_try_lock(int32 projection_id, Datum tenant, LOCKMODE mode)
 		return false;
 	if (pj_lock_pair(projection_id, tenant, mode, false))
 		return true;
-	pj_unlock_driver(projection_id, tenant);
+	pj_unlock_driver(projection_id, tenant, ExclusiveLock);
 	return false;
+}
+
+/*
+ * Like pj_pair_try_lock, to work on a slice of the pair's run: others may work
+ * on other slices at the same time.
+ */
+bool
+pj_pair_try_share(int32 projection_id, Datum tenant)
+{
+	if (!pj_try_lock_driver(projection_id, tenant, ShareLock))
+		return false;
+	if (pj_lock_pair(projection_id, tenant, ShareLock, false))
+		return true;
+	pj_unlock_driver(projection_id, tenant, ShareLock);
+	return false;
+}
+
+/*
+ * Release the locks of pj_pair_try_share.  Nothing has been done under them, and
+ * the transaction goes on with other pairs.
+ */
+void
+pj_pair_unshare(int32 projection_id, Datum tenant)
+{
+	pj_unlock_pair(projection_id, tenant, ShareLock);
+	pj_unlock_driver(projection_id, tenant, ShareLock);
 }
 
 /*

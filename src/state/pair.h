@@ -37,6 +37,8 @@ typedef struct PjDestination
 	bool		trial;			/* everything will be rolled back */
 	bool		blank;			/* there were no rows under that id when the
 								 * destination was made */
+	struct PjDigestSum *digest; /* if not NULL, changes of the digest are
+								 * added here, and the caller stores them */
 } PjDestination;
 
 /* Which definition made the rows of a pair's read model, as far as is noted. */
@@ -144,6 +146,8 @@ pj_pair_caught_up(const PjPair *pair)
 extern void pj_pair_lock(int32 projection_id, Datum tenant, LOCKMODE mode);
 extern bool pj_pair_try_lock(int32 projection_id, Datum tenant,
 							 LOCKMODE mode);
+extern bool pj_pair_try_share(int32 projection_id, Datum tenant);
+extern void pj_pair_unshare(int32 projection_id, Datum tenant);
 extern PjProjection *pj_take_alone(const char *function, const char *name,
 								   Datum tenant);
 extern PjProjection *pj_take_driver(const char *function, const char *name,

@@ -21,6 +21,7 @@
 #include "sandbox/user_context.h"
 #include "state/digest.h"
 #include "state/pair_look.h"
+#include "state/slice_row.h"
 
 /* The columns that are looked at, by table. */
 enum
@@ -56,6 +57,7 @@ enum
 	Run_state = 5,
 	Run_total_events = 8,
 	Run_processed_events = 9,
+	Run_slice_count = 25,
 
 	Offset_tenant_id = 2,
 	Offset_last_sequence_number = 4
@@ -376,6 +378,7 @@ pj_pair_look_run(PjPairLook *look, int32 projection_id, Datum tenant,
 				 PjActiveRun *run)
 {
 	PjByPair   *reader = &look->runs;
+	bool		isnull;
 
 	memset(run, 0, sizeof(PjActiveRun));
 	if (!pj_by_pair_find(reader, projection_id, tenant))
@@ -384,6 +387,8 @@ pj_pair_look_run(PjPairLook *look, int32 projection_id, Datum tenant,
 	run->mode = get_string(reader, Run_mode);
 	run->queued = strcmp(get_string(reader, Run_state), "queued") == 0;
 	run->processed = get_int8(reader, Run_processed_events);
+	if (DatumGetInt32(pj_by_pair_get(reader, Run_slice_count, &isnull)) > 0)
+		run->processed += pj_slices_processed(run->id, look->snapshot);
 	run->total = Max(get_int8(reader, Run_total_events), run->processed);
 }
 

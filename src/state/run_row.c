@@ -14,10 +14,12 @@
 #include "utils/builtins.h"
 #include "utils/errcodes.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 #include "base/statement.h"
 #include "base/trigger.h"
 #include "state/run_row.h"
+#include "state/slice_row.h"
 
 PG_FUNCTION_INFO_V1(projector_runs_check_state);
 
@@ -26,7 +28,7 @@ PG_FUNCTION_INFO_V1(projector_runs_check_state);
 	" r.state = 'running', r.attempt_count, r.since_log_seq, r.until_log_seq," \
 	" r.total_events, r.prepared, r.built_aside, r.settled_log_seq," \
 	" r.processed_events, r.last_log_seq, r.last_aggregate_id," \
-	" r.last_sequence_number, r.definition_hash," \
+	" r.last_sequence_number, r.definition_hash, r.slice_count," \
 	" (extract(epoch FROM clock_timestamp() - r.started_at) * 1000)::bigint "
 
 #define ACTIVE "r.state IN ('queued', 'running')"
@@ -104,12 +106,12 @@ static PjStatement save = {
 	.sql = "UPDATE projector.projection_runs SET prepared = $2,"
 	" built_aside = $3, settled_log_seq = $4, until_log_seq = $5,"
 	" processed_events = $6, last_log_seq = $7, last_aggregate_id = $8,"
-	" last_sequence_number = $9, definition_hash = $10, attempt_count = 0"
-	" WHERE id = $1",
+	" last_sequence_number = $9, definition_hash = $10, slice_count = $11,"
+	" attempt_count = 0 WHERE id = $1",
 	.expect = SPI_OK_UPDATE,
-	.nargs = 10,
+	.nargs = 11,
 	.argtypes = {INT8OID, BOOLOID, BOOLOID, INT8OID, INT8OID, INT8OID, INT8OID,
-	TEXTOID, INT8OID, BYTEAOID},
+	TEXTOID, INT8OID, BYTEAOID, INT4OID},
 };
 
 static PjStatement count_attempt = {
@@ -208,13 +210,14 @@ read_run(int row, PjRun *run)
 	run->last_aggregate = text_column(row, 15);
 	run->last_sequence = int8_column(row, 16);
 	run->definition = (bytea *) DatumGetPointer(text_column(row, 17));
-	run->age_ms = int8_column(row, 18);
+	run->slices = DatumGetInt32(pj_result(row, 18, &isnull));
+	run->age_ms = int8_column(row, 19);
 }
 
 static int
 read_runs(int n, PjRun **runs)
 {
-	*runs = palloc(sizeof(PjRun) * Max(n, 1));
+	*runs = palloc0(sizeof(PjRun) * Max(n, 1));
 	for (int i = 0; i < n; i++)
 		read_run(i, &(*runs)[i]);
 	return n;
@@ -304,6 +307,8 @@ pj_run_refuse(const PjProjection *projection, Datum tenant)
 
 	if (active_runs(projection, tenant, &run) == 0)
 		return;
+	if (run->slices > 0)
+		run->processed += pj_slices_processed(run->id, GetActiveSnapshot());
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_IN_USE),
 			errmsg("projection \"%s\" has an active run for tenant \"%s\"",
@@ -348,13 +353,13 @@ pj_run_start(const PjRun *run)
 void
 pj_run_save(const PjRun *run)
 {
-	char		nulls[] = "          ";
-	Datum		values[10] = {Int64GetDatum(run->id),
+	char		nulls[] = "           ";
+	Datum		values[11] = {Int64GetDatum(run->id),
 		BoolGetDatum(run->prepared), BoolGetDatum(run->aside),
 		Int64GetDatum(run->settled), Int64GetDatum(run->until),
 		Int64GetDatum(run->processed), Int64GetDatum(run->last_log_seq),
 		run->last_aggregate, Int64GetDatum(run->last_sequence),
-	PointerGetDatum(run->definition)};
+	PointerGetDatum(run->definition), Int32GetDatum(run->slices)};
 
 	if (run->until == 0)
 		nulls[4] = 'n';

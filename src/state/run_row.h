@@ -30,6 +30,9 @@ typedef struct PjRun
 	bool		aside;			/* that place is not the target itself */
 	int64		settled;		/* the cursor's position in the end */
 	bytea	   *definition;		/* hash of the definition it uses, or NULL */
+	int			slices;			/* how many there are; 0 if it is not cut */
+	int			slice;			/* not in the row: process only this one; 0
+								 * for any */
 
 	/* progress */
 	int64		processed;

@@ -48,8 +48,9 @@
 /* How long to leave a run alone that waits for a transaction. */
 #define RUN_WAITS_MS		200
 
-/* The run whose next batch was announced: see caution.c. */
+/* The run whose next batch was announced, and its slice: see caution.c. */
 static int64 announced_run = 0;
+static int	announced_slice = 0;
 
 static int	turns_alone = 0;	/* how many are left of them */
 
@@ -247,9 +248,11 @@ work_on_run(PjRun *run)
 	{
 		/* its batch follows in the next transaction */
 		announced_run = pj_run_announce(run) ? run->id : 0;
+		announced_slice = run->slice;
 		pj_queue_look_again();
 		return true;
 	}
+	run->slice = announced_run == run->id ? announced_slice : 0;
 	announced_run = 0;
 	switch (pj_run_batch(run))
 	{
@@ -264,7 +267,10 @@ work_on_run(PjRun *run)
 			pj_penalize(PJ_PENALTY_MS);
 			break;
 		case PJ_RUN_MOVED:
-			if (pj_caution_needed(run->projection_id, run->tenant))
+
+			/* another slice may have caused the crash */
+			if (run->slices == 0 &&
+				pj_caution_needed(run->projection_id, run->tenant))
 				pj_caution_idle(run->projection_id, run->tenant);
 			break;
 	}

@@ -24,7 +24,7 @@ SELECT is_empty($$
 $$, 'tables and views live in schema projector');
 
 -- ---- tables ----
-SELECT tables_are('projector', '{events,projections,projection_offsets,projection_cursors,apply_outbox,projection_failures,projection_runs,projection_deltas,projection_digests,worker_marks}'::name[]);
+SELECT tables_are('projector', '{events,projections,projection_offsets,projection_cursors,apply_outbox,projection_failures,projection_runs,projection_run_slices,projection_deltas,projection_digests,worker_marks}'::name[]);
 SELECT views_are('projector', '{outbox,offsets,failures,runs,progress,status,status_by_tenant,problems,missing_events}'::name[]);
 
 CREATE FUNCTION columns_of(rel text) RETURNS TABLE (column_name name, type text, required boolean)

@@ -14,6 +14,7 @@ $node->init;
 $node->append_conf('postgresql.conf', <<'EOC');
 shared_preload_libraries = 'projector'
 projector.workers = 2
+projector.slice_events = 5
 fsync = off
 synchronous_commit = off
 EOC
