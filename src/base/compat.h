@@ -144,6 +144,15 @@ extern void pj_ranges_add(PjRanges *ranges, Relation heap,
 extern void pj_ranges_use(EState *estate, const PjRanges *ranges);
 extern Bitmapset *pj_updated_columns(const PlannedStmt *plan, int range);
 
+/* Let a query read another table instead. */
+#if PG_VERSION_NUM >= 160000
+#define pj_query_replace(query, rte, instead) \
+	(getRTEPermissionInfo((query)->rteperminfos, rte)->relid = (instead), \
+	 (rte)->relid = (instead))
+#else
+#define pj_query_replace(query, rte, instead)	((rte)->relid = (instead))
+#endif
+
 /* An index like another one. */
 extern void pj_copy_index(Relation heap, const char *name, Relation index,
 						  List *columns, Oid *classes);

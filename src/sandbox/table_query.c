@@ -23,6 +23,7 @@
 #include "miscadmin.h"
 #include "nodes/params.h"
 #include "parser/analyze.h"
+#include "parser/parse_relation.h"
 #include "storage/lmgr.h"
 #include "tcop/dest.h"
 #include "tcop/tcopprot.h"
@@ -67,7 +68,7 @@ replace_table(Query *query, Oid instead)
 	RangeTblEntry *table = linitial_node(RangeTblEntry, query->rtable);
 
 	LockRelationOid(instead, AccessShareLock);
-	table->relid = instead;
+	pj_query_replace(query, table, instead);
 	table->inh = false;
 }
 
