@@ -14,6 +14,8 @@
  */
 #include "base/compat.h"
 
+#include "access/transam.h"
+#include "access/xact.h"
 #include "pgstat.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
@@ -313,7 +315,17 @@ pj_work(bool *lazily)
 	PjTurn		turn;
 
 	if (pj_queue_look_is_due())
+	{
 		look_for_work();
+
+		/*
+		 * It may have made cursors, without the pairs' locks.  If we went on
+		 * to a run, whose pair's cursor another worker has just made, we
+		 * might wait for each other.
+		 */
+		if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
+			return true;
+	}
 	turn = pj_queue_begin_turn();
 	if (turn == PJ_TURN_RUN)
 	{
