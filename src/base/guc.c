@@ -22,6 +22,7 @@ bool		pj_guard_ddl = true;
 int			pj_workers = 1;
 int			pj_naptime = 1000;
 int			pj_retention = 30 * 24 * 60;
+int			pj_audit_retention = 365 * 24 * 60;
 int			pj_progress_interval = 5000;
 int			pj_progress_level = NOTICE;
 int			pj_lag_warning = 60 * 1000;
@@ -120,6 +121,14 @@ pj_guc_init(void)
 							"0 keeps them permanently.",
 							&pj_retention,
 							30 * 24 * 60, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MIN,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("projector.audit_retention",
+							"How long the record of what users did is kept.",
+							"0 keeps it permanently.",
+							&pj_audit_retention,
+							365 * 24 * 60, 0, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MIN,
 							NULL, NULL, NULL);
 

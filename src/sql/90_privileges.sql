@@ -45,3 +45,5 @@ SELECT pg_catalog.pg_extension_config_dump('projector.projection_failures_id_seq
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_runs', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_runs_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_run_slices', '');
+SELECT pg_catalog.pg_extension_config_dump('projector.audit_log', '');
+SELECT pg_catalog.pg_extension_config_dump('projector.audit_log_id_seq', '');
