@@ -76,7 +76,8 @@ SELECT projector_create(E'a "quoted" \\ na\nme', fold_columns => '{"n": "s.n + (
 SELECT projector_append(E'te\\na\n"nt"', 'a', 'Added', '{"no": 1}');
 SELECT projector_drain();
 SELECT regexp_replace(line, '^(projector_\w*seconds\w*({.*})?) .*', '\1 N') FROM regexp_split_to_table(projector_openmetrics(), '\n') line
-WHERE line !~ 'apply_latency_seconds_(bucket|count)';
+WHERE line !~ 'apply_latency_seconds_(bucket|count)|^projector_tenant';
+SELECT line FROM regexp_split_to_table(projector_openmetrics(), '\n') line WHERE line ~ '^projector_tenant_(lag|dead)_events' ORDER BY line COLLATE "C";
 -- who may see it
 CREATE ROLE regress_metrics;
 SET ROLE regress_metrics;
