@@ -167,7 +167,8 @@ static const struct
 	const char *type;
 	const char *help;
 	Getter		get;
-}			of_projections[] =
+} of_projections[] =
+
 {
 	{"events_applied_total", "counter",
 	"Events that have been applied, replays included.", applied},

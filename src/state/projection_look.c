@@ -428,8 +428,8 @@ look_at_new_tenants(const PjLogEnd *end, PjProjectionLook *look)
 
 		all_new = all_new && is_new;
 		if (!is_new || (look->types && !pj_text_among(event->event_type,
-													   look->types,
-													   look->ntypes)))
+													  look->types,
+													  look->ntypes)))
 			continue;
 		n++;
 		note_oldest(look, event->recorded_at);
