@@ -7,6 +7,7 @@
 #include "fmgr.h"
 
 #include "base/guc.h"
+#include "base/version.h"
 #include "feed/capture.h"
 #include "ipc/shmem.h"
 #include "ipc/waiters.h"
@@ -23,6 +24,7 @@ void
 _PG_init(void)
 {
 	pj_guc_init();
+	pj_version_init();
 	pj_shmem_init();
 	pj_wakeup_init();
 	pj_intake_init();
