@@ -7,6 +7,7 @@
 #include "fmgr.h"
 
 #include "base/guc.h"
+#include "base/version.h"
 #include "feed/capture.h"
 #include "ipc/latency.h"
 #include "ipc/shmem.h"
@@ -24,6 +25,7 @@ void
 _PG_init(void)
 {
 	pj_guc_init();
+	pj_version_init();
 	pj_shmem_init();
 	pj_wakeup_init();
 	pj_latency_init();

@@ -270,7 +270,7 @@ pj_status_appender(PjStatusLook *look)
 	if (look->appender_known)
 		return look->appender;
 	caller = MemoryContextSwitchTo(look->context);
-	pj_enter_internal(&saved);
+	pj_enter_previous(&saved);
 	if (pj_execute(&select_appenders, NULL, NULL) > 0)
 		look->appender = read_appender(0);
 	pj_leave_internal(&saved);
@@ -314,7 +314,7 @@ pj_status_look_begin(PjStatusLook *look, Snapshot snapshot, Datum name,
 	look->now = GetCurrentTimestamp();
 	look->appender_known = false;
 	look->appender = NULL;
-	pj_enter_internal(&saved);
+	pj_enter_previous(&saved);
 	look_at_projections(look, name);
 	look_at_lockers(look);
 	look->no_worker = pj_execute(&select_no_worker, NULL, NULL) > 0 ?
@@ -357,7 +357,7 @@ return_rows(FunctionCallInfo fcinfo, PjStatement *stmt)
 	InitMaterializedSRF(fcinfo, 0);
 	if (!pj_may_see_status())
 		return (Datum) 0;
-	pj_enter_internal(&saved);
+	pj_enter_previous(&saved);
 	n = pj_execute(stmt, NULL, NULL);
 	for (int i = 0; i < n; i++)
 		tuplestore_puttuple(result->setResult, SPI_tuptable->vals[i]);
