@@ -6,7 +6,7 @@
 # copied to $base/install, and the extension is installed there. The server
 # programs find their share and lib directories relative to themselves.
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+. "$(dirname "${BASH_SOURCE[0]}")/source.sh"
 
 # Not $TMPDIR: as root it may be closed to the server's user, and socket paths
 # are limited to about a hundred bytes.
@@ -76,11 +76,7 @@ copy_source() {
 	local incoming=$base/incoming
 	as_server rm -rf "$incoming"
 	as_server mkdir -p "$incoming" "$src"
-	# Status 1: a file was saved while being read; the next run sees it.
-	{ tar -C "$root" --warning=no-file-changed --exclude=./.git --exclude=./build \
-		--exclude='*.o' --exclude='*.bc' --exclude='*.so' \
-		--exclude='./projector--*.sql' --exclude=./results --exclude=./output_iso \
-		--exclude=./tmp_check --exclude='./regression.*' -cf - . || [ $? = 1 ]; } |
+	pack_source |
 		as_server tar -C "$incoming" --no-same-owner -xf -
 	# shellcheck disable=SC2016
 	as_server bash -euc '
