@@ -484,7 +484,7 @@ pj_pair_look_unread(PjPairLook *look, PjUnread *unread)
 			continue;
 		note_unread(look, unread, &entry);
 	}
-	unread->none = looked == 0;
+	unread->looked = looked;
 	if (items_open)
 		pj_fetch_end(&items);
 	if (offsets_open)
