@@ -8,6 +8,7 @@
 
 #include "base/guc.h"
 #include "feed/capture.h"
+#include "ipc/operation.h"
 #include "ipc/shmem.h"
 #include "ipc/waiters.h"
 #include "ipc/wakeup.h"
@@ -25,6 +26,7 @@ _PG_init(void)
 	pj_guc_init();
 	pj_shmem_init();
 	pj_wakeup_init();
+	pj_operation_init();
 	pj_intake_init();
 	pj_capture_init();
 	pj_waiters_init();
