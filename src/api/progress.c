@@ -119,7 +119,7 @@ projector_backfills(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	if (!pj_may_see("progress"))
 		return (Datum) 0;
-	pj_enter_internal(&saved);
+	pj_enter_previous(&saved);
 	n = pj_projections(&projections);
 	last_log_seq = pj_source_last_log_seq();
 	for (int i = 0; i < n; i++)
