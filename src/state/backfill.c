@@ -23,7 +23,7 @@
 #include "state/backfill.h"
 
 #define MAX_COUNTED		10000
-#define SAMPLED_BLOCKS	256
+#define SAMPLED_BLOCKS	1024
 
 /* $1 is the projection, $2 its mode.  A run has its own progress. */
 #define IS_BEHIND \
