@@ -34,7 +34,7 @@ CREATE FUNCTION projector.backfills(
     OUT projection_id integer, OUT state text, OUT done float8,
     OUT tenants_done bigint, OUT tenants_total bigint)
 RETURNS SETOF record
-LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 1
+LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1
 AS 'MODULE_PATHNAME', 'projector_backfills';
 
 -- The active runs, what sessions do, and backfills.  Totals are estimates: what
