@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "feed/capture.h"
 #include "ipc/latency.h"
+#include "ipc/operation.h"
 #include "ipc/shmem.h"
 #include "ipc/waiters.h"
 #include "ipc/wakeup.h"
@@ -29,6 +30,7 @@ _PG_init(void)
 	pj_shmem_init();
 	pj_wakeup_init();
 	pj_latency_init();
+	pj_operation_init();
 	pj_intake_init();
 	pj_capture_init();
 	pj_waiters_init();

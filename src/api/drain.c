@@ -22,6 +22,7 @@
 #include "feed/due_pairs.h"
 #include "feed/handover.h"
 #include "feed/pair_step.h"
+#include "ipc/operation.h"
 #include "kinds/problem.h"
 #include "log/tail.h"
 #include "registry/identity.h"
@@ -178,7 +179,9 @@ drain_pairs(Drain *drain)
 			if (dp->finished || drain->left <= 0)
 				continue;
 			CHECK_FOR_INTERRUPTS();
+			pj_operation_pair(dp->step.projection_id, dp->step.tenant);
 			n = drain_batch(drain, dp);
+			pj_operation_add(n);
 			applied += n;
 			drain->left -= n;
 			busy = busy || !dp->finished;
@@ -304,6 +307,7 @@ projector_drain(PG_FUNCTION_ARGS)
 	n = drained_projections(name ? TextDatumGetCString(name) : NULL, &ids);
 
 	pj_enter_internal(&saved);
+	pj_operation_begin(PJ_DOES_DRAIN, name ? ids[0] : 0);
 	pj_outbox_sweep();
 	pj_identities_refresh();	/* so that a dump has the present names */
 
@@ -315,10 +319,12 @@ projector_drain(PG_FUNCTION_ARGS)
 	hand_over(ids, n);
 	for (int i = 0; i < n; i++)
 		add_pairs(drain, ids[i]);
+	pj_operation_phase(PJ_PHASE_APPLYING);
 	applied = drain_pairs(drain);
 	save_pairs(drain);
 	follow_log(drain, ids, n);
 	add_up(name ? ids[0] : 0, tenant);
+	pj_operation_end();
 	pj_leave_internal(&saved);
 
 	PG_RETURN_INT64(applied);

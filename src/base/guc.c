@@ -28,6 +28,7 @@ int			pj_progress_level = NOTICE;
 int			pj_lag_warning = 60 * 1000;
 int			pj_slice_events = 10000;
 int			pj_metrics_tenants = 20;
+int			pj_run_max_rate = 0;
 
 static int	clock_offset = 0;
 
@@ -183,6 +184,15 @@ pj_guc_init(void)
 							&pj_slice_events,
 							10000, 1, INT_MAX,
 							PGC_SUSET, GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("projector.run_max_rate",
+							"How many events of runs each worker processes "
+							"per second.",
+							"0 is as many as it can.",
+							&pj_run_max_rate,
+							0, 0, INT_MAX,
+							PGC_SIGHUP, 0,
 							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("projector.clock_offset",

@@ -24,6 +24,7 @@ extern int	pj_progress_level;
 extern int	pj_lag_warning;
 extern int	pj_slice_events;
 extern int	pj_metrics_tenants;
+extern int	pj_run_max_rate;	/* events per second; 0: any */
 
 extern TimestampTz pj_now(void);
 extern void pj_guc_init(void);

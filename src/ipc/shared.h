@@ -3,8 +3,8 @@
  *	  The structures in shared memory, only for the files of this folder.
  *
  * The control structure is small enough to be allocated by the first process
- * that needs it.  The size of the rest depends on max_worker_processes.  If
- * the library is preloaded, it follows the control structure in main shared
+ * that needs it.  The size of the rest depends on max_worker_processes and
+ * max_connections.  If the library is preloaded, it follows the control structure in main shared
  * memory.  Otherwise it is a segment of dynamic shared memory that exists as
  * long as the server runs.
  */
@@ -21,6 +21,7 @@
 #include "utils/timestamp.h"
 
 #include "ipc/latency.h"
+#include "ipc/operation.h"
 #include "ipc/shmem.h"
 
 /*
@@ -41,6 +42,9 @@
 
 /* Maximum length of a worker's tenant; longer names are truncated. */
 #define MAX_TENANT		1024
+
+/* The same, of a session's operation: there may be many sessions. */
+#define MAX_SHOWN_TENANT	256
 
 /* Room for hints to one worker. */
 #define HINT_BYTES		PJ_HINT_BYTES
@@ -126,7 +130,30 @@ typedef struct SharedArea
 	PublishedTail tails[MAX_TAILS];
 
 	WorkerSlot	slots[FLEXIBLE_ARRAY_MEMBER];
+
+	/* followed by an OperationEntry for each backend */
 } SharedArea;
+
+/*
+ * What a session does; see operation.c.  The session alone writes this, under
+ * the spinlock.
+ */
+typedef struct OperationEntry
+{
+	slock_t		lock;
+	int			pid;			/* 0 if the entry is not in use */
+	Oid			dboid;
+	PjOperation operation;
+	PjPhase		phase;
+	int32		projection_id;	/* 0 if it is of several */
+	int64		events_done;
+	int64		events_total;	/* -1 if unknown */
+	int64		tenants_done;
+	int64		tenants_total;	/* -1 if unknown */
+	TimestampTz started_at;
+	int			tenant_length;	/* -1 if it is of no tenant in particular */
+	char		tenant[MAX_SHOWN_TENANT];
+} OperationEntry;
 
 typedef struct SharedControl
 {
@@ -146,6 +173,7 @@ typedef struct SharedControl
 extern SharedControl *pj_control;
 extern SharedArea *pj_area;		/* NULL if there was not enough memory */
 extern int	pj_nslots;			/* 0 if there is no area */
+extern OperationEntry *pj_operation_entries;	/* in the area, or NULL */
 
 extern void pj_lock_shared(LWLockMode mode);
 extern void pj_unlock_shared(void);

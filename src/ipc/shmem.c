@@ -24,15 +24,30 @@
 SharedControl *pj_control = NULL;
 SharedArea *pj_area = NULL;
 int			pj_nslots = 0;
+OperationEntry *pj_operation_entries = NULL;
 
 static bool preloaded = false;
 
 /* One slot for each worker process that the server can have. */
 static Size
+slots_end(void)
+{
+	return MAXALIGN(add_size(offsetof(SharedArea, slots),
+							 mul_size(sizeof(WorkerSlot),
+									  max_worker_processes)));
+}
+
+static Size
 area_size(void)
 {
-	return add_size(offsetof(SharedArea, slots),
-					mul_size(sizeof(WorkerSlot), max_worker_processes));
+	return add_size(slots_end(),
+					mul_size(sizeof(OperationEntry), MaxBackends));
+}
+
+static OperationEntry *
+entries_of(SharedArea *area)
+{
+	return (OperationEntry *) ((char *) area + slots_end());
 }
 
 static void
@@ -52,6 +67,8 @@ init_area(SharedArea *area)
 		SpinLockInit(&area->slots[i].doing.lock);
 		SpinLockInit(&area->slots[i].hints.lock);
 	}
+	for (int i = 0; i < MaxBackends; i++)
+		SpinLockInit(&entries_of(area)[i].lock);
 }
 
 static void
@@ -111,6 +128,7 @@ pj_shmem_attach(void)
 	pj_area = preloaded ? (SharedArea *) ((char *) control + size) :
 		map_area();
 	pj_nslots = pj_area ? max_worker_processes : 0;
+	pj_operation_entries = pj_area ? entries_of(pj_area) : NULL;
 	LWLockRelease(AddinShmemInitLock);
 }
 

@@ -230,14 +230,16 @@ pj_source_walk(const PjWalk *walk, int max, PjEvent **events)
 }
 
 /*
- * Estimate how many events a tenant has between two positions, using the
- * planner's statistics.
+ * Estimate how many events a tenant, or all together (0), have between two
+ * positions, using the planner's statistics.
  */
 int64
 pj_source_estimate(Datum tenant, int64 after, int64 upto, Datum event_types)
 {
-	static const char sql[] = "SELECT FROM projector.events"
+	const char *sql = tenant ? "SELECT FROM projector.events"
 	" WHERE tenant_id = $1 AND log_seq > $2 AND log_seq <= $3"
+	" AND ($4 IS NULL OR event_type = ANY ($4))" :
+	"SELECT FROM projector.events WHERE log_seq > $2 AND log_seq <= $3"
 	" AND ($4 IS NULL OR event_type = ANY ($4))";
 	Oid			types[4] = {TEXTOID, INT8OID, INT8OID, TEXTARRAYOID};
 	Datum		values[4] = {tenant, Int64GetDatum(after), Int64GetDatum(upto),
@@ -249,7 +251,7 @@ pj_source_estimate(Datum tenant, int64 after, int64 upto, Datum event_types)
 	{
 		params->params[i].ptype = types[i];
 		params->params[i].value = values[i];
-		params->params[i].isnull = values[i] == 0 && i == 3;
+		params->params[i].isnull = values[i] == 0 && (i == 0 || i == 3);
 		params->params[i].pflags = PARAM_FLAG_CONST;
 	}
 	query = parse_analyze_fixedparams(linitial_node(RawStmt,

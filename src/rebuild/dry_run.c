@@ -33,6 +33,7 @@
 #include "base/lock.h"
 #include "base/statement.h"
 #include "base/subxact.h"
+#include "ipc/operation.h"
 #include "rebuild/build_aside.h"
 #include "rebuild/clear.h"
 #include "rebuild/dry_run.h"
@@ -339,6 +340,7 @@ replay(PjTrial *trial)
 												"projector trial",
 												ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller;
+	int			n;
 
 	pair.destination = trial->place;
 	pj_replay_init(&replay, &pair, PG_INT64_MAX);
@@ -353,9 +355,10 @@ replay(PjTrial *trial)
 	replay.bounded = trial->bounded;
 	pj_replay_in_memory(&replay);
 	caller = MemoryContextSwitchTo(batch);
-	while (pj_replay_batch(&replay) > 0)
+	while ((n = pj_replay_batch(&replay)) > 0)
 	{
 		CHECK_FOR_INTERRUPTS();
+		pj_operation_add(n);
 		MemoryContextReset(batch);
 	}
 	pj_replay_flush(&replay);
@@ -406,8 +409,11 @@ try_replay(void *arg)
 	Trying	   *trying = arg;
 	PjTrial    *trial = trying->trial;
 
+	pj_operation_phase(PJ_PHASE_CLEARING);
 	empty_place(trial);
+	pj_operation_phase(PJ_PHASE_REPLAYING);
 	replay(trial);
+	pj_operation_phase(PJ_PHASE_COMPARING);
 	read_sides(trying, trial->place->table, trying->rebuilt,
 			   &trial->rebuilt_digest);
 	for (int i = 0; i < trying->ntargets; i++)
@@ -488,6 +494,7 @@ pj_trial_run(const PjDestination *place, PjTrial *trial)
 
 	trial->place = place;
 	begin_trying(&trying);
+	pj_operation_phase(PJ_PHASE_READING);
 	read_sides(&trying, InvalidOid, trying.live, &trial->live_digest);
 	error = pj_subtransaction(try_replay, &trying, &kept);
 	if (error)

@@ -23,6 +23,7 @@
 #include "base/lock.h"
 #include "feed/handover.h"
 #include "feed/pair_step.h"
+#include "ipc/operation.h"
 #include "ipc/wakeup.h"
 #include "kinds/definition.h"
 #include "kinds/problem.h"
@@ -44,6 +45,16 @@ PG_FUNCTION_INFO_V1(projector_rebuild);
 PG_FUNCTION_INFO_V1(projector_catch_up);
 
 /* ---- progress ---- */
+
+/* The operation is of this tenant, or of so many tenants together (0). */
+static void
+note_total(const PjProjection *projection, Datum tenant, int ntenants)
+{
+	pj_operation_total(pj_source_estimate(tenant, 0, PG_INT64_MAX,
+										  projection->event_types), ntenants);
+	if (tenant)
+		pj_operation_pair(projection->id, tenant);
+}
 
 /* Report progress now and then, for a user at a terminal. */
 static void
@@ -75,13 +86,16 @@ replay_all(PjReplay *replay)
 												"projector rebuild",
 												ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(batch);
+	int			n;
 
+	pj_operation_phase(PJ_PHASE_REPLAYING);
 	CommandCounterIncrement();
 	replay->walk.snapshot = RegisterSnapshot(GetLatestSnapshot());
 	pj_replay_in_memory(replay);
-	while (pj_replay_batch(replay) > 0)
+	while ((n = pj_replay_batch(replay)) > 0)
 	{
 		CHECK_FOR_INTERRUPTS();
+		pj_operation_add(n);
 		report_progress(replay, &reported_at);
 		MemoryContextReset(batch);
 	}
@@ -116,6 +130,7 @@ rebuild_tenant(PjProjection *projection, Datum tenant)
 	/* in log order it is worth waiting a little for the tail to settle */
 	pj_rebuild_note(&rebuild, pj_tail(projection->log_ordered ?
 									  pj_tail_wait : 0), PG_INT64_MAX);
+	pj_operation_phase(PJ_PHASE_CLEARING);
 	(void) pj_rebuild_forget(&rebuild);
 	if (definition)
 		pj_cursor_set_definition(&pair, definition);
@@ -184,9 +199,12 @@ rebuild_tenants(PjProjection *projection)
 
 	pj_source_tenants(&all);
 	nothers = pj_clear_tenants(projection, &others);
+	note_total(projection, 0, all.count);
 	caller = MemoryContextSwitchTo(context);
 	for (int i = 0; i < all.count; i++)
 	{
+		pj_operation_tenants(i);
+		pj_operation_pair(projection->id, all.tenants[i]);
 		applied += rebuild_tenant(projection, all.tenants[i]);
 		MemoryContextReset(context);
 	}
@@ -215,12 +233,20 @@ rebuild_projection(const char *name, Datum tenant, Datum aggregate)
 	pj_guard_report_writes(projection);
 	pj_wake_at_commit();
 	pj_enter_internal(&saved);
+	pj_operation_begin(PJ_DOES_REBUILD, projection->id);
 	if (aggregate)
+	{
+		pj_operation_pair(projection->id, tenant);
 		applied = pj_rebuild_aggregate(projection, tenant, aggregate);
+	}
 	else if (tenant)
+	{
+		note_total(projection, tenant, 1);
 		applied = rebuild_tenant(projection, tenant);
+	}
 	else
 		applied = rebuild_tenants(projection);
+	pj_operation_end();
 	pj_leave_internal(&saved);
 	return applied;
 }
@@ -281,16 +307,21 @@ catch_up_tenant(PjProjection *projection, Datum tenant, int64 upto)
 												ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = CurrentMemoryContext;
 	int64		applied;
+	int64		before = 0;
 	PjProgress	progress;
 
 	look_at_pair(&step.pair, projection, tenant);
 	pj_tenant_require(&step.pair);
+	pj_operation_pair(projection->id, tenant);
 	bounds.tail = Min(pj_tail(pj_tail_wait), upto);
+	pj_operation_phase(PJ_PHASE_APPLYING);
 	do
 	{
 		MemoryContextSwitchTo(batch);
 		progress = pj_step_ordered(&step, &bounds);
 		CHECK_FOR_INTERRUPTS();
+		pj_operation_add(step.counts.applied - before);
+		before = step.counts.applied;
 		MemoryContextSwitchTo(caller);
 		MemoryContextReset(batch);
 	} while (progress == PJ_MORE);
@@ -299,6 +330,19 @@ catch_up_tenant(PjProjection *projection, Datum tenant, int64 upto)
 	pj_step_save(&step);
 	MemoryContextDelete(batch);
 	return applied;
+}
+
+/* How many events a catch-up applies is known if it reads them from the log. */
+static void
+note_unread(PjProjection *projection, Datum tenant, int64 upto)
+{
+	PjPair		pair;
+
+	pj_pair_look(&pair, projection, tenant);
+	pj_operation_total(pj_pair_behind(&pair) || pj_pair_reads_log(&pair) ||
+					   pair.mode == PJ_OFF ?
+					   pj_source_estimate(tenant, pair.last_log_seq, upto,
+										  projection->event_types) : -1, 1);
 }
 
 /* Applies queued items and events from the log, up to a position. */
@@ -320,18 +364,27 @@ projector_catch_up(PG_FUNCTION_ARGS)
 	pj_refuse_problem(projection);
 	pj_wake_at_commit();
 	pj_enter_internal(&saved);
+	pj_operation_begin(PJ_DOES_CATCH_UP, projection->id);
 	(void) pj_hand_over(&projection->id, 1, pj_tail_wait);
 	projection = pj_projection_by_id(projection->id);
 	if (tenant)
+	{
+		note_unread(projection, tenant, upto);
 		applied = catch_up_tenant(projection, tenant, upto);
+	}
 	else
 	{
 		PjTenants	all;
 
 		pj_source_tenants(&all);
+		pj_operation_total(-1, all.count);
 		for (int i = 0; i < all.count; i++)
+		{
+			pj_operation_tenants(i);
 			applied += catch_up_tenant(projection, all.tenants[i], upto);
+		}
 	}
+	pj_operation_end();
 	pj_leave_internal(&saved);
 	pj_audit_count(fcinfo, applied);
 

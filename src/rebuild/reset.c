@@ -13,6 +13,7 @@
 
 #include "base/args.h"
 #include "base/statement.h"
+#include "ipc/operation.h"
 #include "ipc/wakeup.h"
 #include "log/log_read.h"
 #include "rebuild/tenant.h"
@@ -100,9 +101,13 @@ static int64
 reset_pair(const PjProjection *projection, Datum tenant)
 {
 	Datum		values[2] = {Int32GetDatum(projection->id), tenant};
-	int64		count = pj_offsets_reset(projection->id, tenant, 0);
+	int64		count;
 
+	pj_operation_phase(PJ_PHASE_OFFSETS);
+	count = pj_offsets_reset(projection->id, tenant, 0);
+	pj_operation_phase(PJ_PHASE_OUTBOX);
 	pj_outbox_clear(projection->id, tenant, 0);
+	pj_operation_phase(PJ_PHASE_CURSORS);
 	pj_execute(tenant ? &reset_cursor : &reset_cursors, values, NULL);
 	pj_execute(&forget_handover, values, NULL);
 	return count;
@@ -157,10 +162,12 @@ projector_reset(PG_FUNCTION_ARGS)
 	pj_wake_at_commit();
 	pj_enter_internal(&saved);
 	check_resettable(projection, tenant, aggregate);
+	pj_operation_begin(PJ_DOES_RESET, projection->id);
 	if (tenant)
 	{
 		PjPair		pair;
 
+		pj_operation_pair(projection->id, tenant);
 		pj_pair_look(&pair, projection, tenant);
 		pj_tenant_require(&pair);
 		if (aggregate)
@@ -170,6 +177,7 @@ projector_reset(PG_FUNCTION_ARGS)
 		count = reset_aggregate(projection, tenant, aggregate);
 	else
 		count = reset_pair(projection, tenant);
+	pj_operation_end();
 	pj_leave_internal(&saved);
 	pj_audit_count(fcinfo, count);
 

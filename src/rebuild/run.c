@@ -252,7 +252,8 @@ replay_events(Job *job, const PjDestination *build)
 	replay.walk.aggregate = run->last_aggregate;
 	replay.walk.sequence = run->last_sequence;
 	replay.last_log_seq = run->last_log_seq;
-	n = pj_replay_batch(&replay);
+	replay.max = pj_run_limit(run, replay.max);
+	n = run->events = pj_replay_batch(&replay);
 	if (n == 0)
 	{
 		finish_rebuild(job, build);
@@ -315,8 +316,8 @@ catch_up(Job *job)
 	PjRun	   *run = job->run;
 	PjStep		step = {.projection_id = job->projection->id,
 	.tenant = run->tenant,.pair = job->pair};
-	PjBounds	bounds = {.limit = PG_INT32_MAX,.upto = run->until,
-	.ordered = true};
+	PjBounds	bounds = {.limit = pj_run_limit(run, PG_INT32_MAX),
+	.upto = run->until,.ordered = true};
 	bool		settled = find_tail(job, run->until, &bounds.tail);
 	PjProgress	progress;
 	bool		worked;
@@ -324,7 +325,8 @@ catch_up(Job *job)
 	bounds.tail = Min(bounds.tail, run->until);
 	progress = pj_step_ordered(&step, &bounds);
 	worked = step.counts.applied + step.counts.failed > 0 || step.moved;
-	run->processed += step.counts.applied + step.counts.failed;
+	run->events = step.counts.applied + step.counts.failed;
+	run->processed += run->events;
 	run->last_log_seq = step.pair.last_log_seq;
 	pj_step_save(&step);
 	if (worked || progress == PJ_MORE)

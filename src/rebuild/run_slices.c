@@ -225,7 +225,7 @@ is_redefined(const PjRun *run, const PjProjection *projection)
 
 /* Apply the next events of a slice. */
 void
-pj_slice_batch(const PjRun *run, PjPair *pair, PjDestination *build,
+pj_slice_batch(PjRun *run, PjPair *pair, PjDestination *build,
 			   PjRunSlice *slice)
 {
 	PjPair		aside = *pair;
@@ -245,7 +245,8 @@ pj_slice_batch(const PjRun *run, PjPair *pair, PjDestination *build,
 		replay.walk.aggregate = slice->after;
 		replay.walk.sequence = PG_INT64_MAX;
 	}
-	n = pj_replay_batch(&replay);
+	replay.max = pj_run_limit(run, replay.max);
+	n = run->events = pj_replay_batch(&replay);
 	if (n == 0)
 		slice->done = true;
 	else

@@ -21,8 +21,8 @@ typedef enum PjSliceClaim
 
 extern int	pj_slices_cut(const PjRun *run, const PjProjection *projection);
 extern PjSliceClaim pj_slice_claim(const PjRun *run, PjRunSlice *slice);
-extern void pj_slice_batch(const PjRun *run, PjPair *pair,
-						   PjDestination *build, PjRunSlice *slice);
+extern void pj_slice_batch(PjRun *run, PjPair *pair, PjDestination *build,
+						   PjRunSlice *slice);
 extern void pj_slices_finish(PjRun *run, const PjPair *pair);
 extern void pj_slices_end(PjRun *run, const PjPair *pair);
 

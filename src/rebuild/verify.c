@@ -19,6 +19,7 @@
 #include "utils/tuplestore.h"
 
 #include "base/args.h"
+#include "ipc/operation.h"
 #include "kinds/change.h"
 #include "kinds/definition.h"
 #include "log/log_read.h"
@@ -90,18 +91,21 @@ typedef struct Verification
 	PjProjection *projection;
 	Datum		tenant;			/* 0 for all */
 	ReturnSetInfo *result;
+	int64		ndone;			/* tenants that have been verified */
 } Verification;
 
 static void
-verify_tenant(const PjDestination *place, const Verification *verification,
+verify_tenant(const PjDestination *place, Verification *verification,
 			  Datum tenant)
 {
 	PjTrial		trial = {.bounded = true,.max = SAMPLE_ROWS};
 	Datum		values[6] = {tenant};
 	bool		nulls[6] = {false};
 
+	pj_operation_pair(verification->projection->id, tenant);
 	pj_trial_enter(&trial, verification->projection, tenant);
 	pj_trial_run(place, &trial);
+	pj_operation_tenants(++verification->ndone);
 	values[1] = BoolGetDatum(trial.ndifferences == 0);
 	values[2] = CStringGetTextDatum(pj_digest_text(&trial.live_digest));
 	values[3] = CStringGetTextDatum(pj_digest_text(&trial.rebuilt_digest));
@@ -116,7 +120,7 @@ verify_tenant(const PjDestination *place, const Verification *verification,
  * Verify these tenants, without those in "except"; each with separate memory.
  */
 static void
-verify_each(const PjDestination *place, const Verification *verification,
+verify_each(const PjDestination *place, Verification *verification,
 			const Datum *tenants, int n, const PjTenants *except)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
@@ -144,6 +148,7 @@ static void
 verify_tenants(const PjDestination *place, void *arg)
 {
 	Verification *verification = arg;
+	Datum		types = verification->projection->event_types;
 	PjTenants	all;
 	Datum	   *others;
 	int			n;
@@ -154,11 +159,15 @@ verify_tenants(const PjDestination *place, void *arg)
 
 		pj_pair_look(&pair, verification->projection, verification->tenant);
 		pj_tenant_require(&pair);
+		pj_operation_total(pj_source_estimate(verification->tenant, 0,
+											  PG_INT64_MAX, types), 1);
 		verify_each(place, verification, &verification->tenant, 1, NULL);
 		return;
 	}
 	n = pj_clear_tenants(verification->projection, &others);
 	pj_source_tenants(&all);
+	pj_operation_total(pj_source_estimate(0, 0, PG_INT64_MAX, types),
+					   all.count);
 	verify_each(place, verification, all.tenants, all.count, NULL);
 	verify_each(place, verification, others, n, &all);
 }
@@ -179,7 +188,9 @@ projector_verify(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	pj_guard_report_writes(verification.projection);
 	pj_enter_internal(&saved);
+	pj_operation_begin(PJ_DOES_VERIFY, verification.projection->id);
 	pj_trials(verification.projection, verify_tenants, &verification);
+	pj_operation_end();
 	pj_leave_internal(&saved);
 
 	PG_RETURN_NULL();
@@ -245,7 +256,13 @@ projector_preview(PG_FUNCTION_ARGS)
 	pj_enter_internal(&saved);
 	pj_trial_enter(&trial, &changed, tenant);
 	pj_tenant_require(&trial.pair);
+	pj_operation_begin(PJ_DOES_PREVIEW, projection->id);
+	pj_operation_pair(projection->id, tenant);
+	if (trial.aggregate == 0)
+		pj_operation_total(pj_source_estimate(tenant, 0, PG_INT64_MAX,
+											  changed.event_types), 1);
 	pj_trials(&changed, run_trial, &trial);
+	pj_operation_end();
 	pj_leave_internal(&saved);
 	for (int i = 0; i < trial.nshown; i++)
 	{

@@ -64,24 +64,72 @@ LEFT JOIN LATERAL (
     FROM projector.projection_run_slices x
     WHERE x.run_id = r.id AND r.slice_count > 0 AND r.state = 'running') s ON true;
 
--- The active runs.  The total is an estimate: a run that has exceeded it is
--- shown as almost done.
+-- What sessions of this database are doing: rebuild, catch_up, reset, verify,
+-- preview or drain.  Returns rows only to users who may read view progress.
+-- Tables: none; it reads shared memory.
+CREATE FUNCTION projector.session_progress(
+    OUT pid integer, OUT operation text, OUT phase text,
+    OUT projection_id integer, OUT tenant_id text,
+    OUT events_done bigint, OUT events_total bigint,
+    OUT tenants_done bigint, OUT tenants_total bigint,
+    OUT started_at timestamptz)
+RETURNS SETOF record
+LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 1
+AS 'MODULE_PATHNAME', 'projector_session_progress';
+
+-- Projections that read the log first, because they are new, were reset or
+-- switched on.  Returns rows only to users who may read view progress.
+-- Tables: projection_cursors, of which it reads no more than a part.
+CREATE FUNCTION projector.backfills(
+    OUT projection_id integer, OUT state text, OUT done float8,
+    OUT tenants_done bigint, OUT tenants_total bigint)
+RETURNS SETOF record
+LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1
+AS 'MODULE_PATHNAME', 'projector_backfills';
+
+-- The active runs, what sessions do, and backfills.  Totals are estimates: what
+-- has exceeded its total is shown as almost done.
 CREATE VIEW projector.progress AS
 SELECT a.run_id, a.projection_name, a.tenant_id, a.mode, a.state,
-       round(100.0 * a.processed_events / nullif(a.total_events, 0), 1) AS percent,
+       coalesce(a.percent,
+                round(100.0 * a.events_done / nullif(a.events_total, 0), 1)) AS percent,
        round(a.rate)::bigint AS per_second,
        CASE WHEN a.rate > 0
             THEN pg_catalog.make_interval(secs => pg_catalog.round(
-                (a.total_events - a.processed_events) / a.rate)::float8) END AS time_left
-FROM (SELECT r.id AS run_id, r.projection_name, r.tenant_id, r.mode,
-             r.state, r.processed_events,
-             CASE WHEN r.total_events IS NOT NULL
-                  THEN greatest(r.total_events, r.processed_events)
-             END AS total_events,
-             r.processed_events / nullif(extract(epoch FROM
-                 clock_timestamp() - r.started_at), 0)::float8 AS rate
-      FROM projector.runs r
-      WHERE r.state IN ('queued', 'running')) a
+                (a.events_total - a.events_done) / a.rate)::float8) END AS time_left,
+       a.pid, a.phase, a.events_done, a.events_total, a.tenants_done, a.tenants_total,
+       a.started_at
+FROM (SELECT o.run_id, o.projection_name, o.tenant_id, o.mode, o.state, o.percent,
+             o.pid, o.phase, o.events_done,
+             CASE WHEN o.events_total IS NOT NULL
+                  THEN greatest(o.events_total, o.events_done) END AS events_total,
+             o.tenants_done,
+             CASE WHEN o.tenants_total IS NOT NULL
+                  THEN greatest(o.tenants_total, o.tenants_done) END AS tenants_total,
+             o.started_at,
+             o.events_done / nullif(extract(epoch FROM
+                 clock_timestamp() - o.started_at), 0)::float8 AS rate
+      FROM (SELECT r.id AS run_id, r.projection_name, r.tenant_id, r.mode, r.state,
+                   NULL::numeric AS percent, NULL::integer AS pid, NULL::text AS phase,
+                   r.processed_events AS events_done, r.total_events AS events_total,
+                   NULL::bigint AS tenants_done, NULL::bigint AS tenants_total,
+                   r.started_at
+            FROM projector.runs r
+            WHERE r.state IN ('queued', 'running')
+            UNION ALL
+            SELECT NULL, p.name, s.tenant_id COLLATE "C", s.operation, 'running',
+                   NULL, s.pid, s.phase, s.events_done, s.events_total,
+                   s.tenants_done, s.tenants_total, s.started_at
+            FROM projector.session_progress() s
+            LEFT JOIN projector.projections p USING (projection_id)
+            UNION ALL
+            SELECT NULL, p.name, NULL, 'backfill', b.state,
+                   CASE WHEN b.done IS NOT NULL
+                        THEN least(round(100 * b.done::numeric, 1), 99.9) END,
+                   NULL, NULL, NULL, NULL,
+                   b.tenants_done, b.tenants_total, NULL
+            FROM projector.backfills() b
+            JOIN projector.projections p USING (projection_id)) o) a
 ORDER BY a.state DESC, a.run_id;
 
 CREATE VIEW projector.audit AS

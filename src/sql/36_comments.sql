@@ -105,23 +105,37 @@ COMMENT ON COLUMN projector.problems.remedy IS
     'the command that helps';
 
 COMMENT ON VIEW projector.progress IS
-    'how far the active runs are';
+    'how far the active runs, the operations of sessions and new read models are';
 COMMENT ON COLUMN projector.progress.run_id IS
-    'the run: its row is in projector.runs';
+    'the run: its row is in projector.runs; null for anything else';
 COMMENT ON COLUMN projector.progress.projection_name IS
     'the projection';
 COMMENT ON COLUMN projector.progress.tenant_id IS
-    'the tenant';
+    'the tenant, or the one that is processed now; null if it is of several at once';
 COMMENT ON COLUMN projector.progress.mode IS
-    'rebuild or catch_up';
+    'rebuild, catch_up, reset, verify, preview, drain or backfill';
 COMMENT ON COLUMN projector.progress.state IS
-    'queued or running';
+    'queued, running or paused';
 COMMENT ON COLUMN projector.progress.percent IS
     'how much is done, of an estimate';
 COMMENT ON COLUMN projector.progress.per_second IS
     'events per second since it began';
 COMMENT ON COLUMN projector.progress.time_left IS
     'how long the rest takes at that rate';
+COMMENT ON COLUMN projector.progress.pid IS
+    'the session that does it; null for runs and backfills, which workers do';
+COMMENT ON COLUMN projector.progress.phase IS
+    'what the session does now';
+COMMENT ON COLUMN projector.progress.events_done IS
+    'how many events it has processed';
+COMMENT ON COLUMN projector.progress.events_total IS
+    'how many there are: an estimate';
+COMMENT ON COLUMN projector.progress.tenants_done IS
+    'how many tenants are done, if there may be several';
+COMMENT ON COLUMN projector.progress.tenants_total IS
+    'how many there are: from 10000 on an estimate';
+COMMENT ON COLUMN projector.progress.started_at IS
+    'when it began, if that is known';
 
 COMMENT ON VIEW projector.outbox IS
     'the work list: events that are to be applied';

@@ -28,7 +28,8 @@ GRANT EXECUTE ON FUNCTION
     projector.is_home, projector.definition_now, projector.problem,
     projector.no_worker, projector.appenders, projector.worker_activity,
     projector.worker_waits_since, projector.item_waits,
-    projector.metrics_of_projections, projector.metrics_of_tenants
+    projector.metrics_of_projections, projector.metrics_of_tenants,
+    projector.session_progress, projector.backfills
     TO PUBLIC;
 
 -- A dump includes the data, and the sequences that number it.

@@ -31,8 +31,12 @@ typedef struct PjRun
 	int64		settled;		/* the cursor's position in the end */
 	bytea	   *definition;		/* hash of the definition it uses, or NULL */
 	int			slices;			/* how many there are; 0 if it is not cut */
-	int			slice;			/* not in the row: process only this one; 0
-								 * for any */
+
+	/* not in the row: the next batch */
+	int			slice;			/* process only this slice; 0 for any */
+	int			max;			/* maximum number of events; 0 for the
+								 * projection's batch size */
+	int			events;			/* how many it has read */
 
 	/* progress */
 	int64		processed;
@@ -40,6 +44,13 @@ typedef struct PjRun
 	Datum		last_aggregate; /* 0 before the first */
 	int64		last_sequence;
 } PjRun;
+
+/* Returns how many events the run's next batch may have. */
+static inline int
+pj_run_limit(const PjRun *run, int batch_size)
+{
+	return run->max > 0 ? Min(run->max, batch_size) : batch_size;
+}
 
 extern int64 pj_run_insert(const PjRun *run, const char *requested_by);
 extern bool pj_run_look(int64 id, PjRun *run);

@@ -18,6 +18,7 @@
 #include "access/xact.h"
 #include "pgstat.h"
 #include "utils/builtins.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "feed/active_tenants.h"
@@ -27,8 +28,10 @@
 #include "log/tail.h"
 #include "rebuild/run.h"
 #include "registry/projection.h"
+#include "state/slice_row.h"
 #include "worker/blame.h"
 #include "worker/caution.h"
+#include "worker/pace.h"
 #include "worker/work.h"
 #include "worker/work_queue.h"
 
@@ -108,15 +111,31 @@ pj_work_failed(void)
 
 /* ---- a pair ---- */
 
+/* Returns how much is done, or an empty text if that is not known. */
+static char *
+percent_text(int64 done, int64 total)
+{
+	if (total <= 0)
+		return pstrdup("");
+	return psprintf(": %d %%", (int) (Min(done, total) * 100.0 / total));
+}
+
 /* Report what the worker does, for our views and pg_stat_activity. */
 static void
 report_pair(const PjStep *step)
 {
+	const PjPair *pair = &step->pair;
+	bool		behind = pj_pair_behind(pair) && pair->mode != PJ_SHADOW;
+
 	pj_activity_set(PJ_APPLYING, step->projection_id, step->tenant);
 	pgstat_report_activity(STATE_RUNNING,
-						   psprintf("projection \"%s\", tenant \"%s\"",
-									step->pair.projection->name,
-									TextDatumGetCString(step->tenant)));
+						   psprintf("%sprojection \"%s\", tenant \"%s\"%s",
+									behind ? "backfill of " : "",
+									pair->projection->name,
+									TextDatumGetCString(step->tenant),
+									behind ? percent_text(pair->last_log_seq,
+														  pair->handover) :
+									""));
 }
 
 /* Find the settled tail of the log, if the pair's batch needs it. */
@@ -239,11 +258,19 @@ work_on_pairs(void)
 static void
 report_run(const PjRun *run)
 {
+	const PjProjection *projection = pj_projection_by_id(run->projection_id);
+	int64		done = run->processed;
+
+	if (run->slices > 0)
+		done += pj_slices_processed(run->id, GetActiveSnapshot());
 	pj_activity_set(PJ_IN_RUN, run->projection_id, run->tenant);
 	pgstat_report_activity(STATE_RUNNING,
-						   psprintf("run %lld of projection %d, tenant \"%s\"",
-									(long long) run->id, run->projection_id,
-									TextDatumGetCString(run->tenant)));
+						   psprintf("run %lld: %s of projection \"%s\", tenant \"%s\"%s",
+									(long long) run->id,
+									run->rebuild ? "rebuild" : "catch-up",
+									projection ? projection->name : "",
+									TextDatumGetCString(run->tenant),
+									percent_text(done, run->total)));
 }
 
 /*
@@ -257,10 +284,20 @@ work_on_run(PjRun *run)
 {
 	bool		cautious = pj_caution_needed(run->projection_id, run->tenant);
 	bool		announced = cautious && pj_run_is_announced(run);
+	TimestampTz started_at = GetCurrentTimestamp();
+	PjRunResult result;
 
 	pj_current_set(run->projection_id, run->tenant);
 	report_run(run);
-	switch (cautious && !announced ? pj_run_announce(run) : pj_run_batch(run))
+	if (cautious && !announced)
+		result = pj_run_announce(run);
+	else
+	{
+		run->max = pj_pace_batch();
+		result = pj_run_batch(run);
+		pj_pace_used(started_at, run->events);
+	}
+	switch (result)
 	{
 		case PJ_RUN_PASSED:
 			pj_queue_poll();

@@ -37,6 +37,7 @@
 #include "rebuild/run.h"
 #include "registry/projection.h"
 #include "worker/blame.h"
+#include "worker/pace.h"
 #include "worker/work_queue.h"
 
 /*
@@ -115,6 +116,7 @@ static struct
 	TimestampTz next_due;		/* when a failed event is to be tried again */
 	uint32		wakeups;		/* how often we had been woken when we looked */
 	bool		penalized;		/* a pair is left alone that has work */
+	bool		throttled;		/* there are runs, which are not due yet */
 	bool		polling;		/* others block some pair, and do not wake us
 								 * when they end */
 	int			poll_ms;		/* how long to wait for them this time */
@@ -193,7 +195,23 @@ pj_queue_has_penalized(void)
 bool
 pj_queue_waits_for_others(void)
 {
-	return queue.polling || queue.penalized;
+	return queue.polling || queue.penalized || queue.throttled;
+}
+
+/*
+ * There are runs.  If it is too early for the next batch of one
+ * (projector.run_max_rate), there are none until then.
+ */
+static void
+throttle_runs(void)
+{
+	TimestampTz at;
+
+	if (!queue.runs || pj_pace_is_due(&at))
+		return;
+	queue.runs = false;
+	queue.throttled = true;
+	queue.wake_at = Min(queue.wake_at, at);
 }
 
 /* Returns when to look for work again, if nothing wakes us earlier. */
@@ -394,7 +412,7 @@ begin_look(void)
 	queue.look_again = false;
 	if (!queue.polling)
 		queue.poll_ms = 0;
-	queue.polling = queue.penalized = false;
+	queue.polling = queue.penalized = queue.throttled = false;
 }
 
 /* Find out when to look again. */
@@ -427,6 +445,7 @@ pj_queue_fill(void)
 	forget_line(&queue.taken);
 	n = pj_projection_ids(&ids);
 	queue.runs = pj_runs_next(NULL, 1, &runs) > 0;
+	throttle_runs();
 	scan.more = pj_hand_over_some(ids, n);
 	if (pj_active_refresh())
 		scan.more = true;
@@ -482,8 +501,10 @@ begin_other_turn(void)
 PjTurn
 pj_queue_begin_turn(void)
 {
-	bool		others = queue.runs || !dlist_is_empty(&queue.backlog);
+	bool		others;
 
+	throttle_runs();
+	others = queue.runs || !dlist_is_empty(&queue.backlog);
 	forget_line(&queue.taken);
 	if (others && (queue.live_turns >= LIVE_TURNS ||
 				   dlist_is_empty(&queue.live)))

@@ -243,7 +243,8 @@ SELECT is_empty($$ SELECT p.oid::regprocedure FROM pg_proc p
     aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
     WHERE a.grantee = 0 AND p.proname NOT IN ('projector_tenant_id', 'in_projection', 'guard_tenant',
         'is_home', 'definition_now', 'problem', 'no_worker', 'appenders', 'worker_activity', 'worker_waits_since', 'item_waits',
-        'metrics_of_projections', 'metrics_of_tenants') $$,
+        'metrics_of_projections', 'metrics_of_tenants',
+        'session_progress', 'backfills') $$,
     'PUBLIC may not execute any function but those for policies and triggers, and those that views call');
 SELECT is_empty($$ SELECT c.oid::regclass, a.privilege_type FROM pg_class c,
     aclexplode(coalesce(c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's'::"char" ELSE 'r' END, c.relowner))) a

@@ -38,6 +38,7 @@ is($standby->safe_psql('postgres', 'SELECT count(*) FROM projector.events'), '5'
 is($standby->safe_psql('postgres', 'TABLE balance'), 't|a|10', 'and the read model');
 is($standby->safe_psql('postgres', 'SELECT aggregate_id, last_sequence_number FROM projector.offsets'), 'a|4', 'and the offsets');
 is($standby->safe_psql('postgres', 'SELECT aggregate_id, status FROM projector.outbox'), 'b|pending', 'and the outbox');
+is($standby->safe_psql('postgres', 'SELECT projection_name, mode, state FROM projector.progress'), 'balance|backfill|paused', 'and what is to be done');
 
 foreach my $command (
 	q{projector_append('t', 'a', 'Added', '1')},
