@@ -1,5 +1,6 @@
 """projector status: how each projection is, or each tenant of one."""
 from ..output import print_json, print_table
+from ..states import place
 from ..text import capped, count
 
 HELP = {"status": "how each projection is; with a name, how it is for each tenant"}
@@ -33,11 +34,9 @@ def run(server, options):
         return 0
 
     server.must_exist(options.projection)
-    # The states come in the order of their urgency, see docs/reference/views.md.
     rows = server.rows(
         "SELECT s.* FROM projector.status_by_tenant s WHERE s.projection_name = %s"
-        " ORDER BY array_position('{dormant,off,paused,blocked,failing,rebuilding,starting,no_worker,waiting,"
-        "lagging,shadow,ok}', s.state), s.lag_time DESC NULLS LAST, s.tenant_id", options.projection)
+        f" ORDER BY {place('s.state')}, s.lag_time DESC NULLS LAST, s.tenant_id", options.projection)
     if options.json:
         print_json(rows[:options.limit])
     elif rows:

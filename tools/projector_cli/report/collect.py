@@ -5,6 +5,8 @@ however many tenants there are, and however long their errors are.
 """
 import datetime
 
+from ..states import PRECEDENCE, URGENCY, place
+
 PROJECTIONS = 50
 PAIRS = 50
 ERRORS = 20
@@ -12,9 +14,7 @@ ERROR_LENGTH = 500
 PROBLEMS = 50
 RUNS = 30
 BARS = 48               # of the timeline, at most
-
-# What needs somebody comes first.
-STATES = "'{blocked,no_worker,failing,lagging,waiting,dormant,paused,rebuilding,starting,off,shadow,ok}'::text[]"
+NO_TIME = datetime.timedelta()
 
 SETTINGS = """
 SELECT name, current_setting(name) AS value, boot_val AS default_value, source FROM pg_catalog.pg_settings
@@ -54,33 +54,84 @@ def collect_problems(server):
     return dict(found, critical=critical, warnings=total - critical)
 
 
-def collect_pairs(server, names):
-    """The pairs that are worst off, taken from each projection in turn."""
+def health_of(problems):
+    """What projector_health() says: the first problem in one line.  Asking it would take as long again."""
+    if not problems["rows"]:
+        return {"level": "ok", "reason": ""}
+    first = problems["rows"][0]
+    parts = [first["problem"] + ":", first["projection_name"]]
+    if first["tenant_id"] is not None:
+        parts.append(f"tenant {first['tenant_id']}:")
+    parts.append(first["detail"])
+    return {"level": first["level"], "reason": " ".join(part for part in parts if part)}
+
+
+def read_pairs(server):
+    """Of each projection the pairs that are worst off, and the sums over all of its pairs.
+
+    The view is read once, because that takes most of the time where there are many tenants.
+    """
     return server.rows(f"""
         WITH pair AS (
             SELECT s.*, row_number() OVER (PARTITION BY s.projection_name
-                       ORDER BY array_position({STATES}, s.state), s.lag_time DESC NULLS LAST, s.tenant_id) AS place,
-                   count(*) OVER (PARTITION BY s.projection_name) AS pairs
-            FROM projector.status_by_tenant s WHERE s.projection_name = ANY (%s))
+                       ORDER BY {place('s.state')}, s.lag_time DESC NULLS LAST, s.tenant_id) AS place,
+                   count(*) OVER (PARTITION BY s.projection_name) AS pairs,
+                   min({place('s.state', PRECEDENCE)}) OVER (PARTITION BY s.projection_name) AS worst,
+                   count(*) FILTER (WHERE s.state <> 'ok') OVER (PARTITION BY s.projection_name) AS tenants_not_ok,
+                   sum(s.lag_events) OVER (PARTITION BY s.projection_name) AS sum_lag_events,
+                   max(s.lag_time) OVER (PARTITION BY s.projection_name) AS max_lag_time,
+                   sum(s.dead) OVER (PARTITION BY s.projection_name) AS sum_dead
+            FROM projector.status_by_tenant s)
         SELECT projection_name, tenant_id, state, left(why, %s) AS why, mode, lag_events, lag_time, pending, held,
-               failed, dead, stale, applied_count, last_applied_at, digest, row_count, pairs
-        FROM pair ORDER BY place, array_position({STATES}, state), lag_time DESC NULLS LAST,
-                 projection_name, tenant_id LIMIT %s""", names, ERROR_LENGTH, PAIRS)
+               failed, dead, stale, applied_count, last_applied_at, digest, row_count, place, pairs, worst,
+               tenants_not_ok, least(10000, sum_lag_events)::bigint AS sum_lag_events, max_lag_time,
+               least(10000, sum_dead)::bigint AS sum_dead
+        FROM pair WHERE place <= %s ORDER BY place, {place('state')}, lag_time DESC NULLS LAST,
+                 projection_name, tenant_id""", ERROR_LENGTH, PAIRS)
+
+
+SUMS = ("place", "pairs", "worst", "tenants_not_ok", "sum_lag_events", "max_lag_time", "sum_dead")
+
+
+def read_projections(server, pairs):
+    """All projections, worst first, with the state of their worst tenant."""
+    rows = server.rows("SELECT name AS projection_name, kind, mode, owner, ordering, targets, created_at"
+                       " FROM projector.projections")
+    first = {}
+    for pair in pairs:
+        first.setdefault(pair["projection_name"], pair)
+    missing = [row["projection_name"] for row in rows if row["projection_name"] not in first]
+    alone = {row["projection_name"]: row for row in server.rows(
+        "SELECT * FROM projector.status WHERE projection_name = ANY (%s)", missing)} if missing else {}
+    for row in rows:
+        name = row["projection_name"]
+        if name in first:
+            row.update(state=PRECEDENCE[first[name]["worst"] - 1], why=None, pairs_total=first[name]["pairs"],
+                       tenants_not_ok=first[name]["tenants_not_ok"], lag_events=first[name]["sum_lag_events"],
+                       lag_time=first[name]["max_lag_time"], dead=first[name]["sum_dead"])
+        else:
+            row.update({key: alone[name][key] for key in ("state", "why", "tenants_not_ok", "lag_events", "lag_time",
+                                                          "dead")}, pairs_total=0)
+    rows.sort(key=lambda row: (URGENCY.index(row["state"]), -(row["lag_time"] or NO_TIME).total_seconds(),
+                               row["projection_name"]))
+    return rows
 
 
 def collect_projections(server):
-    rows = server.rows(f"""
-        SELECT s.*, p.kind, p.owner, p.ordering, p.targets, p.created_at
-        FROM projector.status s JOIN projector.projections p ON p.name = s.projection_name
-        ORDER BY array_position({STATES}, s.state), s.lag_time DESC NULLS LAST, s.projection_name""")
+    pairs = read_pairs(server)
+    rows = read_projections(server, pairs)
     shown = rows[:PROJECTIONS]
-    pairs = collect_pairs(server, [row["projection_name"] for row in shown])
+    names = {row["projection_name"] for row in shown}
+    # The pairs come from each projection in turn, so that one cannot fill the page.
+    pairs = [pair for pair in pairs if pair["projection_name"] in names][:PAIRS]
     rebuilt = {row["projection_name"]: row["finished_at"] for row in server.rows(
         "SELECT projection_name, max(finished_at) AS finished_at FROM projector.runs"
         " WHERE state = 'completed' AND mode = 'rebuild' GROUP BY 1")}
+    for pair in pairs:
+        for name in SUMS:
+            del pair[name]
     for row in shown:
         row["pairs"] = [pair for pair in pairs if pair["projection_name"] == row["projection_name"]]
-        row["pairs_total"] = row["pairs"][0]["pairs"] if row["pairs"] else 0
         row["last_rebuilt"] = rebuilt.get(row["projection_name"])
     found = limited(shown, PROJECTIONS, len(rows))
     found["states"] = [{"state": state, "projections": sum(row["state"] == state for row in rows)}
@@ -169,6 +220,7 @@ def collect(server, begin):
         server.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         now = server.value("SELECT now()")
         begin = begin or now - datetime.timedelta(hours=24)
+        problems = collect_problems(server)
         return {
             "database": server.database,
             "role": server.user,
@@ -177,8 +229,8 @@ def collect(server, begin):
             "extension_version": server.version,
             "server_version": server.value("SELECT current_setting('server_version')"),
             "started_at": server.value("SELECT pg_postmaster_start_time()"),
-            "health": server.call("health")[0],
-            "problems": collect_problems(server),
+            "health": health_of(problems),
+            "problems": problems,
             "projections": collect_projections(server),
             "errors": collect_errors(server),
             "failures": collect_failures(server, begin, now),

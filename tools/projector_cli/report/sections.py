@@ -107,7 +107,7 @@ def card(projection):
         ("Last rebuilt", when(projection["last_rebuilt"])),
     ])
     stale = any(pair["stale"] for pair in projection["pairs"])
-    why = next((pair["why"] for pair in projection["pairs"] if pair["why"]), None)
+    why = projection["why"] or next((pair["why"] for pair in projection["pairs"] if pair["why"]), None)
     return (f'<article class="card {STATES.get(state, "info")}"><h3>{say(projection["projection_name"])}</h3>'
             f'<p class="badges">{badge(state, STATES.get(state, "info"))}{badge("stale", "warn") if stale else ""}</p>'
             f'{numbers}{tag("p", say(why), "detail") if why else ""}{pair_table(projection)}{about}</article>')

@@ -15,9 +15,6 @@ INTERVAL = 1.0
 SHARE = 0.1
 RETRY = 1.0
 
-URGENCY = ("dormant", "paused", "blocked", "failing", "no_worker", "lagging", "waiting", "rebuilding", "starting",
-           "off", "shadow", "ok")
-
 
 class Sample:
     """What the screen shows."""

@@ -6,8 +6,8 @@ users goes through visible(), so that no line holds a control character.
 """
 import time
 
+from ..states import URGENCY
 from ..text import bar, capped, duration, fit, visible, width
-from .sample import URGENCY
 
 STYLES = {"blocked": "bad", "no_worker": "bad", "dormant": "bad", "failing": "warn", "paused": "warn",
           "lagging": "warn", "waiting": "warn", "ok": "good"}
