@@ -77,9 +77,9 @@ sub planted
 sql('CREATE EXTENSION projector');
 sql($STOCK);
 sql(<<'EOS');
-CREATE FUNCTION h(e projector.event) RETURNS void LANGUAGE sql AS 'INSERT INTO notes VALUES (e.tenant_id, e.event_type)';
 CREATE TABLE notes (tenant_id text, note text);
 CREATE INDEX ON notes (tenant_id);
+CREATE FUNCTION h(e projector.event) RETURNS void LANGUAGE sql AS 'INSERT INTO notes VALUES (e.tenant_id, e.event_type)';
 SELECT projector_create('stock', targets => '{stock}', fold_columns => '{"on_hand": "s.on_hand + good((e.payload->>''qty'')::bigint)"}', options => '{"max_attempts": 1}');
 SELECT projector_create('notes', targets => '{notes}', handler => 'h');
 SELECT projector_append('acme', 'a', 'Received', '{"qty": 5}');
