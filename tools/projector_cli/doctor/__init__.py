@@ -7,7 +7,11 @@ tables       our tables: vacuum, indexes, triggers, the sequence of the log
 transactions what stays open and holds others back
 projections  definitions, targets, and the problems of projector.problems
 """
+from psycopg import Error, errors as pg
+
+from ..errors import first_line
 from . import projections, server, settings, tables, transactions
+from .finding import Finding
 
 CHECKS = (
     server.check_preload, server.check_worker_slots, server.check_versions, server.check_standby,
@@ -21,9 +25,20 @@ CHECKS = (
 )
 
 
+def run_check(check, context):
+    """The findings of one check.  A check that cannot be made is a finding too, so that the others are made."""
+    try:
+        return check(context)
+    except pg.InsufficientPrivilege:
+        raise
+    except Error as error:
+        if context.server.connection.closed:
+            raise
+        name = check.__name__.removeprefix("check_").replace("_", " ")
+        return [Finding("fail", name, f"could not be checked: {first_line(error.diag.message_primary or error)}",
+                        "repair the other failures first")]
+
+
 def examine(context):
     """The findings of all checks, in order."""
-    found = []
-    for check in CHECKS:
-        found.extend(check(context))
-    return found
+    return [finding for check in CHECKS for finding in run_check(check, context)]

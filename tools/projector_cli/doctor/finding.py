@@ -33,7 +33,7 @@ class Context:
     def setting(self, name):
         """The value in the unit of pg_settings; None if this role may not see it."""
         if self._settings is None:
-            self.server.call("health")  # loads the library, and so our settings
+            self.server.value("SELECT projector.worker_waits_since()")  # loads the library, and so our settings
             self._settings = {row["name"]: row["setting"] for row in
                               self.server.rows("SELECT name, setting FROM pg_catalog.pg_settings")}
         return self._settings.get(name)
