@@ -15,6 +15,7 @@
 #include "base/args.h"
 #include "base/guc.h"
 #include "base/statement.h"
+#include "base/version.h"
 #include "ipc/shmem.h"
 #include "ipc/wakeup.h"
 #include "kinds/definition.h"
@@ -309,6 +310,7 @@ projector_create(PG_FUNCTION_ARGS)
 	const char *result = "created";
 
 	pj_refuse_in_user_code("projector_create");
+	pj_version_require_current();
 	pj_wake_at_commit();
 	read_create_arguments(fcinfo, &definition);
 	PreventCommandIfReadOnly("projector_create()");

@@ -30,10 +30,10 @@ typedef struct Grants
 	bool		inserts;		/* it may insert events */
 } Grants;
 
-#define READ_FUNCTIONS	"wait wait_log health definitions"
+#define READ_FUNCTIONS	"wait wait_log health definitions openmetrics"
 
 #define READ_RELATIONS	"status status_by_tenant problems progress outbox" \
-	" offsets failures runs audit missing_events projections projection_cursors" \
+	" offsets failures runs audit metrics metrics_by_tenant missing_events projections projection_cursors" \
 	" worker_marks"
 
 #define MODEL_FUNCTIONS	"create alter drop set_mode pause resume rebuild" \

@@ -27,6 +27,7 @@ int			pj_progress_interval = 5000;
 int			pj_progress_level = NOTICE;
 int			pj_lag_warning = 60 * 1000;
 int			pj_slice_events = 10000;
+int			pj_metrics_tenants = 20;
 
 static int	clock_offset = 0;
 
@@ -139,6 +140,14 @@ pj_guc_init(void)
 							&pj_lag_warning,
 							60 * 1000, 0, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("projector.metrics_tenants",
+							"At most so many tenants are in the metrics.",
+							"They are the worst of those that are not ok.",
+							&pj_metrics_tenants,
+							20, 0, 1000,
+							PGC_USERSET, 0,
 							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("projector.progress_interval",

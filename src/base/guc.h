@@ -23,6 +23,7 @@ extern int	pj_progress_interval;
 extern int	pj_progress_level;
 extern int	pj_lag_warning;
 extern int	pj_slice_events;
+extern int	pj_metrics_tenants;
 
 extern TimestampTz pj_now(void);
 extern void pj_guc_init(void);

@@ -190,10 +190,10 @@ pj_event_trace(const PjEvent *event, const char *name)
 		(value.type != jbvString && value.type != jbvNumeric))
 		return NULL;
 	text = value.type == jbvString ?
-		pnstrdup(value.val.string.val, value.val.string.len) :
-		DatumGetCString(DirectFunctionCall1(numeric_out,
-											NumericGetDatum(value.val.numeric)));
-	text[pg_mbcliplen(text, strlen(text), MAX_TRACE_BYTES)] = '\0';
+	pnstrdup(value.val.string.val, value.val.string.len) :
+	DatumGetCString(DirectFunctionCall1(numeric_out,
+										NumericGetDatum(value.val.numeric)));
+	text[		pg_mbcliplen(text, strlen(text), MAX_TRACE_BYTES)] = '\0';
 	return text;
 }
 
