@@ -253,7 +253,18 @@ screen_becomes(qr/^3 events will be tried again/m, 'yes');
 comes_true(q{count(*) = 3 FROM stock}, 'they are applied');
 screen_becomes(qr/^shop\.stock +async +ok +0/m, 'and it is ok');
 
-# A run with a bar: a lock keeps it at its first event.
+# Events that are applied have a rate.
+my $rate = 0;
+foreach my $attempt (1 .. $PostgreSQL::Test::Utils::timeout_default)
+{
+	sql(q{SELECT projector_append('acme', 'item-' || i, 'Received', '{"qty": 1}') FROM generate_series(1, 3) i});
+	last if $rate = screen() =~ /^shop\.stock .* [\d.,]+\/s/m;
+	usleep(100_000);
+}
+ok($rate, 'the rate is shown');
+screen_becomes(qr/^shop\.stock +async +ok +0$/m, 'and nothing, when nothing comes');
+
+# A lock keeps a worker at its first event.
 my $lock = $node->background_psql('postgres');
 $lock->query_safe('BEGIN; LOCK TABLE stock IN ACCESS EXCLUSIVE MODE');
 sql(q{SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 7}')});

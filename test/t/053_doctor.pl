@@ -156,8 +156,18 @@ planted('a dead event', plant => [q{SELECT projector_append('acme', 'a', 'Receiv
 
 # ---- the server ----
 
-planted('an old version', plant => [q{UPDATE pg_extension SET extversion = '0.9' WHERE extname = 'projector'}], finds => qr/^warn versions: the extension is 0\.9, and 1\.\d+ is installed -> ALTER EXTENSION projector UPDATE$/m,
-	others => 1, remedy => q{UPDATE pg_extension SET extversion = (SELECT default_version FROM pg_available_extensions WHERE name = 'projector') WHERE extname = 'projector'});
+# A database that was not updated yet.
+sql('CREATE DATABASE older');
+sql(q{CREATE EXTENSION projector VERSION '0.9'}, 'older');
+my $found;
+($code, $found) = findings('-d', 'older');
+like($found, qr/^warn versions: the extension is 0\.9, and 1\.\d+ is installed -> ALTER EXTENSION projector UPDATE$/m, 'an old version is found');
+isnt($code, 0, 'an old version: exit code');
+sql('ALTER EXTENSION projector UPDATE', 'older');
+($code, $found) = findings('-d', 'older');
+is($found, '', 'an old version: it is gone when that was done');
+$planted++;
+sql('DROP DATABASE older WITH (FORCE)');
 
 # Five databases with two workers each, and the launcher, need more than eight processes.
 foreach my $number (1 .. 4)
@@ -168,7 +178,6 @@ foreach my $number (1 .. 4)
 sql('ALTER SYSTEM SET projector.workers = 2');
 sql($reload);
 wait_until(q{current_setting('projector.workers') = '2'});
-my $found;
 ($code, $found) = findings();
 like($found, qr/^warn worker slots: 5 databases with projector, 2 workers each, and a launcher need 11 of 8 worker processes: databases take turns -> ALTER SYSTEM SET max_worker_processes = 19/, 'too few worker slots are found');
 is($code, 1, 'too few worker slots: exit code');

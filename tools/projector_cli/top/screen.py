@@ -57,6 +57,13 @@ def window(length, room, chosen):
     return max(0, min(chosen - room // 2, length - room))
 
 
+def per_second(rate):
+    """A rate; nothing if it is 0 or not known."""
+    if not rate:
+        return ""
+    return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"
+
+
 def projection_line(row, sample, columns, chosen):
     name_width = max(14, min(40, columns - 62))
     rate = sample.rates.get(row["projection_name"])
@@ -66,7 +73,7 @@ def projection_line(row, sample, columns, chosen):
         (" " + fit(row["state"], 10), STYLES.get(row["state"], "plain")),
         (" " + fit(capped(row["lag_events"]), 7, right=True), "plain"),
         (" " + fit(duration(row["lag_time"]), 11, right=True), "plain"),
-        (" " + fit("" if rate is None else f"{rate:,.0f}/s", 9, right=True), "plain"),
+        (" " + fit(per_second(rate), 9, right=True), "plain"),
         (" " + fit(capped(row["dead"]) if row["dead"] else "", 7, right=True), "bad"),
     ]
     left = columns - sum(width(text) for text, _ in pieces)
