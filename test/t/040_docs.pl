@@ -1,5 +1,5 @@
-# README.md and docs/: every block of SQL, Python and JavaScript is run, page
-# by page and in order, and what it prints is compared with the page.
+# README.md and docs/: every block of SQL, Python, JavaScript and shell is run,
+# page by page and in order, and what it prints is compared with the page.
 #
 # The conventions are in test/README.md.  docs/operations.md needs a server
 # with problems, which 018_operations.pl makes; everything else is run here.
@@ -9,6 +9,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Cwd qw(getcwd);
 use File::Basename qw(dirname);
 use Test::More;
 use Time::HiRes qw(usleep);
@@ -24,7 +25,8 @@ my %no_code = map { $_ => 1 } qw(text mermaid json signature);
 my %runs = (
 	sql => [ 'psql', '-X', '-q' ],
 	python => [ $python, '-u', '-' ],
-	js => [ 'node', '-' ]);
+	js => [ 'node', '-' ],
+	sh => [ 'bash', '-e' ]);
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
@@ -101,6 +103,7 @@ sub run_block
 		PGUSER => 'postgres',
 		PGAPPNAME => 'docs',
 		NODE_PATH => $node_path,
+		PATH => getcwd() . "/bin:$ENV{PATH}",
 		LC_ALL => 'C.UTF-8');
 	$ENV{PGUSER} = getpwuid($<) if defined getpwuid($<);
 	eval {
