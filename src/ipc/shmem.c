@@ -27,7 +27,6 @@ int			pj_nslots = 0;
 OperationEntry *pj_operation_entries = NULL;
 
 static bool preloaded = false;
-static shmem_request_hook_type next_shmem_request = NULL;
 
 /* One slot for each worker process that the server can have. */
 static Size
@@ -42,7 +41,7 @@ static Size
 area_size(void)
 {
 	return add_size(slots_end(),
-					mul_size(sizeof(OperationEntry), MaxBackends));
+					mul_size(sizeof(OperationEntry), pj_max_backends()));
 }
 
 static OperationEntry *
@@ -158,10 +157,8 @@ pj_preloaded(void)
 }
 
 static void
-request_shmem(void)
+reserve(void)
 {
-	if (next_shmem_request)
-		next_shmem_request();
 	RequestAddinShmemSpace(add_size(MAXALIGN(sizeof(SharedControl)),
 									area_size()));
 }
@@ -173,8 +170,6 @@ pj_shmem_init(void)
 					 "the control structure must fit where nothing was reserved");
 
 	preloaded = process_shared_preload_libraries_in_progress;
-	if (!preloaded)
-		return;
-	next_shmem_request = shmem_request_hook;
-	shmem_request_hook = request_shmem;
+	if (preloaded)
+		pj_when_reserving(reserve);
 }

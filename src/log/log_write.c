@@ -37,12 +37,15 @@ PG_FUNCTION_INFO_V1(projector_events_append_only);
 
 static PjTable events_by_id = {"events", "events_tenant_id_event_id_key"};
 
-/* An event with a new id can only conflict with one of the same aggregate. */
+/*
+ * An event with a new id can only conflict with one of the same aggregate.  The
+ * key is not named nevertheless: while it is reindexed concurrently, there are
+ * two indexes of it, and the new one would raise an error.
+ */
 static PjStatement insert_one = {
 	.sql = "INSERT INTO projector.events (tenant_id, aggregate_id,"
 	" sequence_number, event_type, payload, metadata)"
-	" VALUES ($1, $2, $3, $4, $5, $6)"
-	" ON CONFLICT (tenant_id, aggregate_id, sequence_number) DO NOTHING",
+	" VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
 	.expect = SPI_OK_INSERT,
 	.fires_triggers = true,
 	.nargs = 6,

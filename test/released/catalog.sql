@@ -27,7 +27,7 @@ members AS (
     FROM objects o),
 definitions AS (
     SELECT o.type, o.identity, 'definition' AS what, jsonb_build_object(
-               'owner', c.relowner::pg_catalog.regrole, 'acl', c.relacl::text, 'kind', c.relkind, 'persistence', c.relpersistence,
+               'owner', c.relowner::pg_catalog.regrole, 'acl', (SELECT array_agg(i::text ORDER BY i::text COLLATE "C") FROM unnest(c.relacl) i), 'kind', c.relkind, 'persistence', c.relpersistence,
                'options', c.reloptions, 'identity', c.relreplident, 'rls', c.relrowsecurity, 'force', c.relforcerowsecurity,
                'am', (SELECT amname FROM pg_catalog.pg_am a WHERE a.oid = c.relam), 'toast', c.reltoastrelid <> 0,
                'view', CASE WHEN c.relkind IN ('v', 'm') THEN pg_catalog.pg_get_viewdef(c.oid) END,
@@ -43,14 +43,14 @@ definitions AS (
     SELECT o.type, o.identity, 'column ' || a.attnum, jsonb_build_object(
                'name', a.attname, 'type', pg_catalog.format_type(a.atttypid, a.atttypmod), 'collation', a.attcollation::pg_catalog.regcollation,
                'required', a.attnotnull, 'identity', a.attidentity, 'generated', a.attgenerated, 'dropped', a.attisdropped,
-               'storage', a.attstorage, 'compression', a.attcompression, 'acl', a.attacl::text,
+               'storage', a.attstorage, 'compression', a.attcompression, 'acl', (SELECT array_agg(i::text ORDER BY i::text COLLATE "C") FROM unnest(a.attacl) i),
                -- from 15.20 on the server keeps a number of its own here
                'options', (SELECT array_agg(x) FROM unnest(a.attoptions) x WHERE x NOT LIKE 'pg\_attver=%'), 'fdw', a.attfdwoptions,
                'default', (SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attrdef d WHERE (d.adrelid, d.adnum) = (a.attrelid, a.attnum)))::text
     FROM objects o JOIN pg_catalog.pg_attribute a ON a.attrelid = o.objid AND a.attnum > 0 WHERE o.classid = 'pg_class'::pg_catalog.regclass
     UNION ALL
     SELECT o.type, o.identity, 'definition', jsonb_build_object(
-               'owner', p.proowner::pg_catalog.regrole, 'acl', p.proacl::text, 'source', p.prosrc, 'file', p.probin, 'cost', p.procost, 'rows', p.prorows,
+               'owner', p.proowner::pg_catalog.regrole, 'acl', (SELECT array_agg(i::text ORDER BY i::text COLLATE "C") FROM unnest(p.proacl) i), 'source', p.prosrc, 'file', p.probin, 'cost', p.procost, 'rows', p.prorows,
                'text', CASE WHEN p.prokind <> 'a' THEN pg_catalog.pg_get_functiondef(p.oid) END,
                'aggregate', (SELECT to_jsonb(g) - '{aggfnoid,aggtranstype,aggmtranstype,aggsortop}'::text[] || jsonb_build_object('type', g.aggtranstype::pg_catalog.regtype)
                              FROM pg_catalog.pg_aggregate g WHERE g.aggfnoid = p.oid))::text
@@ -77,12 +77,12 @@ definitions AS (
     SELECT o.type, o.identity, 'definition', pg_catalog.pg_get_expr(d.adbin, d.adrelid)
     FROM objects o JOIN pg_catalog.pg_attrdef d ON d.oid = o.objid WHERE o.classid = 'pg_attrdef'::pg_catalog.regclass
     UNION ALL
-    SELECT o.type, o.identity, 'definition', jsonb_build_object('owner', t.typowner::pg_catalog.regrole, 'acl', t.typacl::text, 'type', t.typtype, 'category', t.typcategory,
+    SELECT o.type, o.identity, 'definition', jsonb_build_object('owner', t.typowner::pg_catalog.regrole, 'acl', (SELECT array_agg(i::text ORDER BY i::text COLLATE "C") FROM unnest(t.typacl) i), 'type', t.typtype, 'category', t.typcategory,
                'base', t.typbasetype::pg_catalog.regtype, 'required', t.typnotnull, 'default', t.typdefault,
                'labels', (SELECT array_agg(enumlabel ORDER BY enumsortorder) FROM pg_catalog.pg_enum WHERE enumtypid = t.oid))::text
     FROM objects o JOIN pg_catalog.pg_type t ON t.oid = o.objid WHERE o.classid = 'pg_type'::pg_catalog.regclass
     UNION ALL
-    SELECT o.type, o.identity, 'definition', jsonb_build_object('owner', n.nspowner::pg_catalog.regrole, 'acl', n.nspacl::text)::text
+    SELECT o.type, o.identity, 'definition', jsonb_build_object('owner', n.nspowner::pg_catalog.regrole, 'acl', (SELECT array_agg(i::text ORDER BY i::text COLLATE "C") FROM unnest(n.nspacl) i))::text
     FROM objects o JOIN pg_catalog.pg_namespace n ON n.oid = o.objid WHERE o.classid = 'pg_namespace'::pg_catalog.regclass
     UNION ALL
     SELECT o.type, o.identity, 'definition', (to_jsonb(w) - '{oid,fdwowner,fdwhandler,fdwvalidator}'::text[] || jsonb_build_object(
@@ -108,7 +108,7 @@ lines AS (
     SELECT o.type, o.identity, 'comment ' || c.objsubid, c.description
     FROM objects o JOIN pg_catalog.pg_description c ON (c.classoid, c.objoid) = (o.classid, o.objid)
     UNION ALL
-    SELECT o.type, o.identity, 'initial privileges ' || p.objsubid, p.privtype::text || ' ' || p.initprivs::text
+    SELECT o.type, o.identity, 'initial privileges ' || p.objsubid, p.privtype::text || ' ' || (SELECT array_agg(i::text ORDER BY i::text COLLATE "C") FROM unnest(p.initprivs) i)::text
     FROM objects o JOIN pg_catalog.pg_init_privs p ON (p.classoid, p.objoid) = (o.classid, o.objid)
     UNION ALL
     SELECT o.type, o.identity, 'label', l.provider || ' ' || l.label

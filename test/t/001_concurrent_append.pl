@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 
+use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -101,6 +102,24 @@ consistent('one aggregate');
 hammer(50, 5, 'fifty transactions that append twice each',
 	"BEGIN;\nSELECT projector_append('t', 'twice', 'Added', '1');\nSELECT projector_append('t', 'twice', 'Added', '2');\nCOMMIT;\n");
 consistent('two appends in a transaction');
+
+# While the log's indexes are replaced there are two of each.
+my $file = $node->basedir . '/reindexed.sql';
+append_to_file($file, "\\set a random(1, 3)\nSELECT projector_append('t', 'reindexed' || :a, 'Added', '1');\n");
+my ($out, $err) = ('', '');
+my $appends = IPC::Run::start([ 'pgbench', '-n', '-c', 8, '-j', 2, '-t', 1000, '-f', $file, $node->connstr('postgres') ], '<', \undef, '>', \$out, '2>', \$err);
+my $reindexed = 0;
+while ($appends->pumpable)
+{
+	$node->safe_psql('postgres', 'REINDEX TABLE CONCURRENTLY projector.events');
+	$reindexed++;
+	$appends->pump_nb;
+}
+$appends->finish;
+unlike($err, qr/ERROR/, "eight appenders all succeed while indexes are replaced");
+like($out, qr{actually processed: 8000/8000}, 'every append');
+cmp_ok($reindexed, '>', 3, 'again and again');
+consistent('indexes replaced');
 
 # With an expected version: all want the same one, and one gets it.
 $node->safe_psql('postgres', q{
