@@ -12,7 +12,7 @@ SELECT * FROM projector.progress;
 CREATE VIEW seen AS
     SELECT run_id, projection_name AS projection, left(tenant_id, 6) AS tenant, mode, state, phase, pid = pg_backend_pid() AS mine,
         events_done AS done, percent BETWEEN 0 AND 100 AND events_total >= events_done AS has_total,
-        tenants_done AS of_tenants, tenants_total AS tenants, started_at <= clock_timestamp() AS started
+        tenants_done AS of_tenants, tenants_total AS tenants, since <= clock_timestamp() AS started
     FROM projector.progress WHERE mode <> 'backfill';
 CREATE FUNCTION say(what text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -42,7 +42,7 @@ SELECT count(projector_append('beta', 'b', 'Added', '{}')) FROM generate_series(
 --
 CREATE VIEW backfills AS
     SELECT projection_name AS projection, tenant_id AS tenant, state, percent, tenants_done AS of_tenants, tenants_total AS tenants,
-        num_nulls(run_id, per_second, time_left, pid, phase, events_done, events_total, started_at) AS unknown
+        num_nulls(run_id, per_second, time_left, pid, phase, events_done, events_total, since) AS unknown
     FROM projector.progress WHERE mode = 'backfill';
 TABLE backfills;
 SELECT projector_drain('list', max_events => 3);

@@ -41,7 +41,7 @@ static Size
 area_size(void)
 {
 	return add_size(slots_end(),
-					mul_size(sizeof(OperationEntry), MaxBackends));
+					mul_size(sizeof(OperationEntry), pj_max_backends()));
 }
 
 static OperationEntry *

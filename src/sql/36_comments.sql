@@ -134,7 +134,7 @@ COMMENT ON COLUMN projector.progress.tenants_done IS
     'how many tenants are done, if there may be several';
 COMMENT ON COLUMN projector.progress.tenants_total IS
     'how many there are: from 10000 on an estimate';
-COMMENT ON COLUMN projector.progress.started_at IS
+COMMENT ON COLUMN projector.progress.since IS
     'when it began, if that is known';
 
 COMMENT ON VIEW projector.outbox IS

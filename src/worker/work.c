@@ -282,21 +282,16 @@ report_run(const PjRun *run)
 static bool
 work_on_run(PjRun *run)
 {
+	TimestampTz started_at = GetCurrentTimestamp();
 	bool		cautious = pj_caution_needed(run->projection_id, run->tenant);
 	bool		announced = cautious && pj_run_is_announced(run);
-	TimestampTz started_at = GetCurrentTimestamp();
 	PjRunResult result;
 
 	pj_current_set(run->projection_id, run->tenant);
 	report_run(run);
-	if (cautious && !announced)
-		result = pj_run_announce(run);
-	else
-	{
-		run->max = pj_pace_batch();
-		result = pj_run_batch(run);
-		pj_pace_used(started_at, run->events);
-	}
+	run->max = pj_pace_batch();
+	result = cautious && !announced ? pj_run_announce(run) : pj_run_batch(run);
+	pj_pace_used(started_at, run->events);
 	switch (result)
 	{
 		case PJ_RUN_PASSED:

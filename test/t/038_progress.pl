@@ -184,7 +184,7 @@ close_gate();
 my $run = sql(q{SELECT projector_start_run('list', 'acme')});
 $pid = at_gate();
 is(sql("SELECT query FROM pg_stat_activity WHERE pid = $pid"), qq{run $run: rebuild of projection "list", tenant "acme": 66 %}, 'the worker says how far a run is');
-is( sql('SELECT run_id, projection_name, tenant_id, mode, state, percent, pid, phase, events_done, events_total, tenants_total, started_at IS NOT NULL FROM projector.progress'),
+is( sql('SELECT run_id, projection_name, tenant_id, mode, state, percent, pid, phase, events_done, events_total, tenants_total, since IS NOT NULL FROM projector.progress'),
 	"$run|list|acme|rebuild|running|66.7|||4|6||t", 'and the view');
 open_gate();
 comes_true("state = 'completed' FROM projector.runs WHERE id = $run", 'it ends');

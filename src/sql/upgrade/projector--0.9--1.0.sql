@@ -206,6 +206,7 @@ GRANT EXECUTE ON FUNCTION
     TO PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('projector.audit_log', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.audit_log_id_seq', '');
+
 -- ---- progress, of 30_views.sql, 36_comments.sql and 90_privileges.sql ----
 -- What sessions of this database are doing: rebuild, catch_up, reset, verify,
 -- preview or drain.  Returns rows only to users who may read view progress.
@@ -215,7 +216,7 @@ CREATE FUNCTION projector.session_progress(
     OUT projection_id integer, OUT tenant_id text,
     OUT events_done bigint, OUT events_total bigint,
     OUT tenants_done bigint, OUT tenants_total bigint,
-    OUT started_at timestamptz)
+    OUT since timestamptz)
 RETURNS SETOF record
 LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 1
 AS 'MODULE_PATHNAME', 'projector_session_progress';
@@ -241,7 +242,7 @@ SELECT a.run_id, a.projection_name, a.tenant_id, a.mode, a.state,
             THEN pg_catalog.make_interval(secs => pg_catalog.round(
                 (a.events_total - a.events_done) / a.rate)::float8) END AS time_left,
        a.pid, a.phase, a.events_done, a.events_total, a.tenants_done, a.tenants_total,
-       a.started_at
+       a.since
 FROM (SELECT o.run_id, o.projection_name, o.tenant_id, o.mode, o.state, o.percent,
              o.pid, o.phase, o.events_done,
              CASE WHEN o.events_total IS NOT NULL
@@ -249,20 +250,20 @@ FROM (SELECT o.run_id, o.projection_name, o.tenant_id, o.mode, o.state, o.percen
              o.tenants_done,
              CASE WHEN o.tenants_total IS NOT NULL
                   THEN greatest(o.tenants_total, o.tenants_done) END AS tenants_total,
-             o.started_at,
+             o.since,
              o.events_done / nullif(extract(epoch FROM
-                 clock_timestamp() - o.started_at), 0)::float8 AS rate
+                 clock_timestamp() - o.since), 0)::float8 AS rate
       FROM (SELECT r.id AS run_id, r.projection_name, r.tenant_id, r.mode, r.state,
                    NULL::numeric AS percent, NULL::integer AS pid, NULL::text AS phase,
                    r.processed_events AS events_done, r.total_events AS events_total,
                    NULL::bigint AS tenants_done, NULL::bigint AS tenants_total,
-                   r.started_at
+                   r.started_at AS since
             FROM projector.runs r
             WHERE r.state IN ('queued', 'running')
             UNION ALL
             SELECT NULL, p.name, s.tenant_id COLLATE "C", s.operation, 'running',
                    NULL, s.pid, s.phase, s.events_done, s.events_total,
-                   s.tenants_done, s.tenants_total, s.started_at
+                   s.tenants_done, s.tenants_total, s.since
             FROM projector.session_progress() s
             LEFT JOIN projector.projections p USING (projection_id)
             UNION ALL
@@ -305,7 +306,7 @@ COMMENT ON COLUMN projector.progress.tenants_done IS
     'how many tenants are done, if there may be several';
 COMMENT ON COLUMN projector.progress.tenants_total IS
     'how many there are: from 10000 on an estimate';
-COMMENT ON COLUMN projector.progress.started_at IS
+COMMENT ON COLUMN projector.progress.since IS
     'when it began, if that is known';
 
 REVOKE ALL ON FUNCTION projector.session_progress, projector.backfills FROM PUBLIC;
