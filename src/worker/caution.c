@@ -38,6 +38,7 @@
 #include "base/fetch.h"
 #include "base/lock.h"
 #include "base/statement.h"
+#include "base/version.h"
 #include "ipc/shmem.h"
 #include "ipc/wakeup.h"
 #include "sandbox/deadline.h"
@@ -263,6 +264,7 @@ unmark(int code, Datum arg)
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	if (OidIsValid(get_extension_oid("projector", true)) &&
+		pj_version_is_current() &&
 		ConditionalLockRelationOid(pj_relid(&marks_table), RowExclusiveLock))
 	{
 		pj_enter_internal(&saved);
