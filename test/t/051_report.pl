@@ -92,7 +92,6 @@ my @evil = (
 	"control \x{1b}[31m \x{7}",
 	'long' x 50,
 	'{{constructor}} ${1}');
-binmode(STDOUT, ':utf8');
 my $quoted = join ',', map { "'" . s/'/''/gr . "'" } @evil;
 utf8::encode($quoted);
 sql(<<'EOS');

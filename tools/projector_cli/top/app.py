@@ -69,7 +69,7 @@ class App:
     def __init__(self, server, options):
         self.view = View(f"{server.database} at {server.connection.info.host or 'localhost'}")
         self.actions = Actions(options)
-        self.sampler = Sampler(server, lambda: None)
+        self.sampler = Sampler(server)
         self.view.take(self.sampler.sample)
         self.pending = None             # what happens after "y"
         self.results = queue.Queue()    # messages of actions that have ended
