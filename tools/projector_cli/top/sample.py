@@ -103,5 +103,7 @@ class Sampler(threading.Thread):
                 self.fail(error)
             except psycopg.Error as error:
                 self.fail(from_database(error, self.server.user))
+            except Exception as error:  # the screen says it; a dead thread would say nothing
+                self.fail(f"{type(error).__name__}: {error}")
             self.wake.wait(pause)
             self.wake.clear()
