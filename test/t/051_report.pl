@@ -92,7 +92,6 @@ my @evil = (
 	"control \x{1b}[31m \x{7}",
 	'long' x 50,
 	'{{constructor}} ${1}');
-binmode(STDOUT, ':utf8');
 my $quoted = join ',', map { "'" . s/'/''/gr . "'" } @evil;
 utf8::encode($quoted);
 sql(<<'EOS');
@@ -129,11 +128,23 @@ sql(q{INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, ev
 sql(q{SELECT projector_start_run(E'<script>window.hacked=1;document.title=\'hacked\'</script>', tenant_id => 'tenant 1')});
 is(sql('SELECT count(DISTINCT tenant_id) >= 5000 FROM projector.status_by_tenant'), 't', 'there are 5,000 tenants');
 
-# Others may use the machine, so the best of some attempts counts.
+# Others may use the machine.  So a loop that needs the processor shows how much longer
+# everything takes, and the best of some attempts counts.
+sub slowness
+{
+	my ($wall, $cpu) = (time, (times)[0]);
+	my $sum = 0;
+	while ((times)[0] - $cpu < 0.3) { $sum += $_ foreach 1 .. 10_000; }
+	return (time - $wall) / 0.3;
+}
+
 my $seconds;
 foreach my $attempt (1 .. 5)
 {
+	my $slow = slowness();
 	($html, $seconds) = report();
+	note(sprintf('%.2f s, while everything takes %.1f times as long', $seconds, $slow));
+	$seconds /= $slow if $slow > 1;
 	last if $seconds < 2;
 }
 cmp_ok(length $html, '<', 1_000_000, 'the page has less than 1 MB: ' . length $html);

@@ -66,6 +66,8 @@ def run(options):
 
 
 def main(arguments):
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")   # what the terminal has no character for
     try:
         options = read_options(arguments)
         failed = getattr(COMMANDS[options.command], "failed", None)
@@ -86,3 +88,9 @@ def main(arguments):
         # The reader of a pipe has gone; do not complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        if os.environ.get("PROJECTOR_TRACEBACK"):
+            raise
+        print(f"projector: {type(error).__name__}: {text.visible(error)} (a mistake of this tool: "
+              "PROJECTOR_TRACEBACK=1 shows where)", file=sys.stderr)
+        return 2

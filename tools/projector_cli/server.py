@@ -37,10 +37,10 @@ def parameters(options):
 class Server:
     """One connection.  Each statement is a transaction of its own."""
 
-    def __init__(self, options):
+    def __init__(self, options, password=None):
         self.conninfo, self.given = parameters(options)
         self.connection = None
-        self.password = None
+        self.password = password        # if it was asked for
         self.connect()
 
     def connect(self):

@@ -29,7 +29,8 @@ def health(data):
     titles = {"ok": "Healthy", "warning": "Warning", "critical": "Critical"}
     what = say(reason[:600]) if reason else "No problems. Every projection is applied."
     return (f'<header class="health {LEVELS[level]}"><p class="over">projector &middot; database {say(data["database"])}'
-            f' &middot; {when(data["created_at"])} UTC</p><h1>{titles[level]}</h1><p class="reason">{what}</p>{summary(data)}</header>')
+            f' &middot; {when(data["created_at"])} UTC</p><h1>{titles[level]}</h1><p class="reason">{what}</p>'
+            f'{summary(data)}</header>')
 
 
 def summary(data):
@@ -72,8 +73,9 @@ def backlog_row(pair, most_events, most_lag):
     digest = ""
     if pair["digest"]:
         digest = f'<span class="digest" title="{escape(pair["digest"])}">{escape(pair["digest"][:8])}</span>'
-    return (f'<tr><th scope="row">{tenant} {"" if pair["state"] == "ok" else badge(pair["state"], STATES.get(pair["state"], "info"))}'
-            f'</th><td class="chart">{charts.share_bar(parts, most_events, "backlog")}</td>'
+    state = "" if pair["state"] == "ok" else badge(pair["state"], STATES.get(pair["state"], "info"))
+    return (f'<tr><th scope="row">{tenant} {state}</th>'
+            f'<td class="chart">{charts.share_bar(parts, most_events, "backlog")}</td>'
             f'<td class="n">{capped(pair["lag_events"])}</td>'
             f'<td class="chart">{charts.share_bar([(lag, "lag", "s")], most_lag, "lag")}</td>'
             f'<td class="n">{duration(pair["lag_time"]) or "&ndash;"}</td><td class="d">{digest}</td></tr>')

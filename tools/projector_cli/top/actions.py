@@ -11,15 +11,15 @@ from ..text import count
 
 
 class Actions:
-    def __init__(self, options):
-        self.options = options
+    def __init__(self, options, password):
+        self.options, self.password = options, password
         self.server = None
 
     def call(self, *call):
         """Run a function of projector.  Returns its rows."""
         try:
             if self.server is None or self.server.connection.closed:
-                self.server = Server(self.options)
+                self.server = Server(self.options, self.password)
             return self.server.call(*call)
         except psycopg.Error as error:
             raise from_database(error, self.server.user) from None

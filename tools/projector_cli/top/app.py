@@ -68,15 +68,17 @@ class View:
 class App:
     def __init__(self, server, options):
         self.view = View(f"{server.database} at {server.connection.info.host or 'localhost'}")
-        self.actions = Actions(options)
-        self.sampler = Sampler(server, lambda: None)
+        self.actions = Actions(options, server.password)
+        self.sampler = Sampler(server)
         self.view.take(self.sampler.sample)
         self.pending = None             # what happens after "y"
         self.results = queue.Queue()    # messages of actions that have ended
         self.styles = {}
+        self.encoding = "ascii"
 
     def run(self):
         locale.setlocale(locale.LC_ALL, "")
+        self.encoding = locale.getpreferredencoding(False)
         self.sampler.start()
         try:
             curses.wrapper(self.loop)
@@ -126,10 +128,14 @@ class App:
             try:
                 window.move(y, 0)
                 for text, style in line:
-                    window.addstr(text, self.styles.get(style, 0))
+                    window.addstr(self.writable(text), self.styles.get(style, 0))
             except curses.error:
                 pass                    # the last cell of the screen, or a resize meanwhile
         window.refresh()
+
+    def writable(self, text):
+        """What the terminal has no character for becomes "?"."""
+        return text.encode(self.encoding, "replace").decode(self.encoding)
 
     def press(self, key, window):
         """Act on a key.  Returns false to quit."""

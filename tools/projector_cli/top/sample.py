@@ -53,10 +53,9 @@ def rates(before, after, seconds):
 
 
 class Sampler(threading.Thread):
-    def __init__(self, server, changed):
+    def __init__(self, server):
         super().__init__(daemon=True)
         self.server = server
-        self.changed = changed          # called after each look
         self.wake = threading.Event()
         self.stopped = False
         self.sample = Sample()
@@ -104,6 +103,7 @@ class Sampler(threading.Thread):
                 self.fail(error)
             except psycopg.Error as error:
                 self.fail(from_database(error, self.server.user))
-            self.changed()
+            except Exception as error:  # the screen says it; a dead thread would say nothing
+                self.fail(f"{type(error).__name__}: {error}")
             self.wake.wait(pause)
             self.wake.clear()
