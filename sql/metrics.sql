@@ -75,7 +75,7 @@ CREATE TABLE odd (LIKE counts INCLUDING ALL);
 SELECT projector_create(E'a "quoted" \\ na\nme', fold_columns => '{"n": "s.n + (e.payload ->> ''no'')::int / 0"}', targets => '{odd}', options => '{"max_attempts": 1}');
 SELECT projector_append(E'te\\na\n"nt"', 'a', 'Added', '{"no": 1}');
 SELECT projector_drain();
-SELECT regexp_replace(line, '^(projector_\w*seconds\w*({.*})?) .*', '\1 N') FROM regexp_split_to_table(projector_openmetrics(), '\n') line
+SELECT regexp_replace(line, '^(projector_\w*seconds\w*{.*}) .*', '\1 N') FROM regexp_split_to_table(projector_openmetrics(), '\n') line
 WHERE line !~ 'apply_latency_seconds_(bucket|count)|^projector_tenant';
 SELECT line FROM regexp_split_to_table(projector_openmetrics(), '\n') line WHERE line ~ '^projector_tenant_(lag|dead)_events' ORDER BY line COLLATE "C";
 -- who may see it
