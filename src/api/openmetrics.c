@@ -4,14 +4,17 @@
  *
  * A projection's metrics are named as the columns of view projector.metrics,
  * with "projector_" before them; the database's with "projector_database_", a
- * tenant's with "projector_tenant_".
+ * tenant's with "projector_tenant_".  Each has the database's name as a label,
+ * because a server may have several databases with projections.
  */
 #include "base/compat.h"
 
 #include <math.h>
 
+#include "commands/dbcommands.h"
 #include "fmgr.h"
 #include "lib/stringinfo.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 
 #include "api/metrics.h"
@@ -28,10 +31,10 @@ print_head(StringInfo out, const char *name, const char *type,
 
 /* The value of a label, in quotes. */
 static void
-print_label(StringInfo out, const char *label, Datum value)
+print_label(StringInfo out, const char *label, const char *value)
 {
 	appendStringInfo(out, "%s=\"", label);
-	for (const char *c = TextDatumGetCString(value); *c; c++)
+	for (const char *c = value; *c; c++)
 	{
 		if (*c == '\n')
 			appendStringInfoString(out, "\\n");
@@ -43,6 +46,14 @@ print_label(StringInfo out, const char *label, Datum value)
 		}
 	}
 	appendStringInfoChar(out, '"');
+}
+
+/* The name of a metric and its first label; the caller adds others and a "}". */
+static void
+print_name(StringInfo out, const char *name)
+{
+	appendStringInfo(out, "projector_%s{", name);
+	print_label(out, "datname", get_database_name(MyDatabaseId));
 }
 
 /* Whole numbers are printed without a fraction. */
@@ -216,8 +227,10 @@ print_projections(StringInfo out, const PjMetrics *metrics)
 
 			if (value < 0)
 				continue;
-			appendStringInfo(out, "projector_%s{", of_projections[m].name);
-			print_label(out, "projection", one->projection->name);
+			print_name(out, of_projections[m].name);
+			appendStringInfoChar(out, ',');
+			print_label(out, "projection",
+						TextDatumGetCString(one->projection->name));
 			appendStringInfoString(out, "} ");
 			print_number(out, value);
 			appendStringInfoChar(out, '\n');
@@ -231,10 +244,11 @@ static void
 print_tenant(StringInfo out, const char *name, const PjTenantMetrics *one,
 			 double value)
 {
-	appendStringInfo(out, "projector_%s{", name);
-	print_label(out, "projection", one->projection_name);
+	print_name(out, name);
 	appendStringInfoChar(out, ',');
-	print_label(out, "tenant", one->tenant);
+	print_label(out, "projection", TextDatumGetCString(one->projection_name));
+	appendStringInfoChar(out, ',');
+	print_label(out, "tenant", TextDatumGetCString(one->tenant));
 	appendStringInfo(out, ",state=\"%s\"} ", one->state);
 	print_number(out, value);
 	appendStringInfoChar(out, '\n');
@@ -267,31 +281,36 @@ static void
 print_gauge(StringInfo out, const char *name, const char *help, double value)
 {
 	print_head(out, name, "gauge", help);
-	appendStringInfo(out, "projector_%s ", name);
+	print_name(out, name);
+	appendStringInfoString(out, "} ");
 	print_number(out, value);
 	appendStringInfoChar(out, '\n');
 }
 
+#define LATENCY "database_apply_latency_seconds"
+
 static void
 print_latency(StringInfo out, const PjLatency *latency)
 {
-	static const char name[] = "database_apply_latency_seconds";
 	uint64		count = 0;
 
-	print_head(out, name, "histogram",
+	print_head(out, LATENCY, "histogram",
 			   "Time from the append of an event until a worker has applied it.");
 	for (int i = 0; i < PJ_LATENCY_BUCKETS; i++)
 	{
 		count += latency->counts[i];
-		appendStringInfo(out, "projector_%s_bucket{le=\"", name);
+		print_name(out, LATENCY "_bucket");
+		appendStringInfoString(out, ",le=\"");
 		if (i < PJ_LATENCY_BUCKETS - 1)
 			appendStringInfo(out, "%g", pj_latency_bounds[i]);
 		else
 			appendStringInfoString(out, "+Inf");
 		appendStringInfo(out, "\"} " UINT64_FORMAT "\n", count);
 	}
-	appendStringInfo(out, "projector_%s_sum %.9g\nprojector_%s_count "
-					 UINT64_FORMAT "\n", name, latency->seconds, name, count);
+	print_name(out, LATENCY "_sum");
+	appendStringInfo(out, "} %.9g\n", latency->seconds);
+	print_name(out, LATENCY "_count");
+	appendStringInfo(out, "} " UINT64_FORMAT "\n", count);
 }
 
 static void

@@ -91,6 +91,7 @@ comes_true(q{EXISTS (SELECT FROM projector.problems WHERE problem = 'open_transa
 	'a transaction that holds back the log is named');
 is(sql(q{SELECT state, why LIKE 'prepared transaction ''forgotten'' has an open transaction%' FROM projector.status_by_tenant WHERE tenant_id = 'acme'}), 'waiting|t',
 	'and the state says that it is waited for');
+like(page('A transaction does not end'), qr/^\w+\|[^|]+\|prepared transaction 'forgotten'[^|]*\|.*ROLLBACK PREPARED/, 'and the remedy ends it');
 sql(q{ROLLBACK PREPARED 'forgotten'});
 is(sql("SELECT $wait 4, '60 s')"), 'applied', 'without it, it goes on');
 sql(q{SELECT projector_set_mode('inventory.stock', 'async')});
@@ -161,6 +162,8 @@ like(page('A role that owns projections goes away'), qr/inventory.stock/, 'its p
 sql(q{SELECT projector_append('acme', 'item-1', 'Received', '{"qty": 1}')});
 is(sql("SELECT $wait 7, '60 s')"), 'applied', 'and go on as the new owner');
 is(sql(q{SELECT owner FROM projector.projections WHERE name = 'inventory.stock'}), 'new_owner', 'whose name is noted');
+
+is(page('Metrics are absent'), "ok|\nt", 'the metrics can be read');
 
 # ---- crashes, and what is missing from the log ----
 
