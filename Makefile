@@ -26,6 +26,11 @@ MODULE_big = projector
 EXTENSION = projector
 EXTENSION_SQL = projector--1.0.sql
 DATA_built = $(EXTENSION_SQL)
+
+# Released versions, and the scripts that lead from one to the next.
+DATA = $(patsubst $(or $(top),.)/%,%,$(sort $(wildcard $(addprefix \
+	$(or $(top),.)/src/sql/,released/*.sql upgrade/*.sql))))
+
 OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/*/*.c)))
 
 # Headers are named by folder: "log/append.h".
