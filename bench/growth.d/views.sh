@@ -1,7 +1,7 @@
 # The status views and projector_health(): with more tenants of five projections
 # and ${EVENTS} (100) events each, and with more pending and held rows in the
 # outbox of one tenant (PILES).  The tables are filled directly: this measures
-# looking, not applying.
+# looking, not applying.  LOGS: events of only four tenants.
 
 # A log, with five projections that have applied all of it.
 create_idle() { # tenants, events of each
@@ -60,6 +60,13 @@ for size in ${SIZES:-100 1000 10000}; do
 	measure idle_health "$size" 'SELECT * FROM projector_health()'
 	measure one_pair "$size" "SELECT * FROM projector.status_by_tenant WHERE projection_name = 'p3' AND tenant_id = 't50'"
 	measure one_tenant "$size" "SELECT * FROM projector.status_by_tenant WHERE tenant_id = 't50'"
+done
+# Few pairs with long logs.
+for size in ${LOGS:-900 9000 90000}; do
+	create_idle 4 $((size / 4))
+	measure few_status "$size" 'SELECT * FROM projector.status'
+	measure few_problems "$size" 'SELECT * FROM projector.problems'
+	measure few_health "$size" 'SELECT * FROM projector_health()'
 done
 for size in ${PILES:-200 2000 20000}; do
 	create_idle 10 10

@@ -32,7 +32,9 @@ for size in ${SIZES:-1 50 500}; do
 	pgbench -n -c "$size" -t 1 -f "$work/wait.sql" "$database" >/dev/null 2>&1 &
 	until_true "SELECT count(*) = $size $waiting AND wait_event_type = 'Extension'"
 	cpu=$(waiting_cpu)
-	line wait_log_appends "$size" "$(pgbench -n -c 4 -j 2 -T "${SECONDS_EACH:-10}" -f "$work/append.sql" "$database" 2>/dev/null | awk '/^tps/ {print $3}')" "per_s"
+	rate=$(pgbench -n -c 4 -j 2 -T "${SECONDS_EACH:-10}" -f "$work/append.sql" "$database" 2>/dev/null | awk '/^tps/ {print $3}')
+	line wait_log_appends "$size" "$rate" per_s
+	line wait_log_ratio "$size" "$(awk -v rate="$rate" -v alone="${alone:=$rate}" 'BEGIN {print rate / alone}')" to_one
 	line wait_log_cpu "$size" "$((($(waiting_cpu) - cpu) / ${SECONDS_EACH:-10}))" ms_per_s
 	sql -o /dev/null -c "SELECT pg_terminate_backend(pid) $waiting"
 	wait
