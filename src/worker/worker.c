@@ -309,6 +309,7 @@ projector_worker_main(Datum arg)
 	busy_at = GetCurrentTimestamp();
 
 	pj_between_calls(check_wanted);
+	check_leave();				/* before anything is read or published */
 	run_transaction(begin);
 	pj_slot_serving();
 	pj_wake_launcher(InvalidOid);
