@@ -11,8 +11,11 @@
 #   make format                             lay out the C files (pgindent)
 #   make lint                               static analysis
 #   make coverage                           which lines the tests run
+#   make deb                                Debian packages, in build/ (PG=17, PG=18)
+#   make test-deb                           the same, installed in a fresh Debian
+#   make dist                               the release archive for PGXN, in build/
 #
-# All but the first line and check-layers need only make and a shell at
+# All but the first line, check-layers and dist need only make and a shell at
 # first: as root on Debian they install the missing packages.
 
 DEBIAN_PG_CONFIG := /usr/lib/postgresql/15/bin/pg_config
@@ -121,4 +124,7 @@ format lint coverage:
 	@$(HARNESS)/packages $$(sed -n 's/^# packages: //p' $(HARNESS)/$@)
 	@$(HARNESS)/$@
 
-.PHONY: no-objects prepare-installcheck demo test bench bench-report check-layers format lint coverage
+deb test-deb dist:
+	@$(HARNESS)/$@
+
+.PHONY: deb test-deb dist no-objects prepare-installcheck demo test bench bench-report check-layers format lint coverage
