@@ -30,6 +30,11 @@ MODULE_big = projector
 EXTENSION = projector
 EXTENSION_SQL = projector--1.0.sql
 DATA_built = $(EXTENSION_SQL)
+
+# Released versions, and the scripts that lead from one to the next.
+DATA = $(patsubst $(top)/%,%,$(sort $(wildcard $(addprefix \
+	$(top)/src/sql/,released/*.sql upgrade/*.sql))))
+
 OBJS := $(patsubst $(top)/%.c,%.o,$(sort $(wildcard $(top)/src/*.c $(top)/src/*/*.c)))
 # Without objects, an empty library would be linked without an error.
 ifeq ($(OBJS),)

@@ -125,6 +125,22 @@ CREATE INDEX apply_outbox_claim_idx ON projector.apply_outbox (projection_id, te
     WHERE status = 'pending' AND NOT held;
 SELECT projector_append('t7', 'a', 'Uncovered', '{}');
 
+-- And in the offsets, which a rebuild inserts.
+ALTER TABLE projector.projection_offsets DROP CONSTRAINT projection_offsets_pkey,
+    ADD CONSTRAINT projection_offsets_pkey PRIMARY KEY (projection_id, tenant_id, aggregate_id) INCLUDE (last_sequence_number);
+TRUNCATE seen;
+SELECT projector_create('again', handler => 'see', targets => '{seen}', mode => 'off');
+SELECT projector_append('t8', id, 'E', '{}') FROM unnest('{a,b,c}'::text[]) id;
+SELECT projector_rebuild('again', 't8');
+VACUUM projector.projection_offsets;
+SET enable_seqscan = off;
+SELECT aggregate_id, last_sequence_number FROM projector.projection_offsets WHERE projection_id > 0 AND tenant_id = 't8' ORDER BY 1;
+RESET enable_seqscan;
+ALTER TABLE projector.projection_offsets DROP CONSTRAINT projection_offsets_pkey,
+    ADD CONSTRAINT projection_offsets_pkey PRIMARY KEY (projection_id, tenant_id, aggregate_id);
+SELECT projector_rebuild('again', 't8');
+SELECT projector_drop('again');
+
 -- The sequence has been set back: readers would miss the event.
 SELECT projector_drain();
 BEGIN;

@@ -263,7 +263,8 @@ SELECT in_use(c) FROM unnest(ARRAY[
     $$projector_alter('handler', '{"targets": ["children"]}')$$,
     $$projector_alter('handler', '{"event_types": ["Added", "Taken"]}')$$,
     $$projector_alter('handler', '{"options": {"batch_size": 7}, "event_types": ["Added"]}')$$,
-    $$projector_alter('fold', '{"fold_columns": {"total": "0"}}')$$]) WITH ORDINALITY u (c, n) ORDER BY n;
+    $$projector_alter('fold', '{"fold_columns": {"total": "0"}}')$$,
+    $$projector_alter('fold', '{"options": {"digest": false}}')$$]) WITH ORDINALITY u (c, n) ORDER BY n;
 -- none of them has changed anything
 SELECT count(*) FROM (TABLE before EXCEPT SELECT * FROM projector.outbox) d;
 SELECT handler, targets, event_types, mode, options FROM projector.projections WHERE name = 'handler';

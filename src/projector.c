@@ -7,7 +7,9 @@
 #include "fmgr.h"
 
 #include "base/guc.h"
+#include "base/version.h"
 #include "feed/capture.h"
+#include "ipc/latency.h"
 #include "ipc/shmem.h"
 #include "ipc/waiters.h"
 #include "ipc/wakeup.h"
@@ -23,8 +25,10 @@ void
 _PG_init(void)
 {
 	pj_guc_init();
+	pj_version_init();
 	pj_shmem_init();
 	pj_wakeup_init();
+	pj_latency_init();
 	pj_intake_init();
 	pj_capture_init();
 	pj_waiters_init();

@@ -1,6 +1,7 @@
-# The status views and projector_health(): with more tenants of five projections
+# The status views, projector_health() and the metrics: with more tenants of five projections
 # and ${EVENTS} (100) events each, and with more pending and held rows in the
-# outbox of one tenant (PILES).  The tables are filled directly: this measures
+# outbox of one tenant (PILES).  For the metrics also with a fifth of all events
+# waiting in each of the five outboxes (queued).  The tables are filled directly: this measures
 # looking, not applying.  LOGS: events of only four tenants.
 
 # A log, with five projections that have applied all of it.
@@ -24,6 +25,16 @@ create_idle() { # tenants, events of each
 		SELECT p.projection_id, 't' || t, md5('x'), 1, 1, 1
 		FROM projector.projections p, generate_series(1, :tenants) t WHERE p.projection_id < 4;
 		VACUUM ANALYZE;
+	SQL
+}
+
+# Of each tenant a fifth of the events, for each projection.
+queue_all() {
+	sql >/dev/null <<-'SQL'
+		INSERT INTO projector.apply_outbox (projection_id, log_seq, tenant_id, aggregate_id, sequence_number, event_type)
+		SELECT p.projection_id, e.log_seq, e.tenant_id, e.aggregate_id, e.sequence_number, e.event_type
+		FROM projector.projections p, projector.events e WHERE e.sequence_number > 8;
+		VACUUM ANALYZE projector.apply_outbox;
 	SQL
 }
 
@@ -60,6 +71,11 @@ for size in ${SIZES:-100 1000 10000}; do
 	measure idle_health "$size" 'SELECT * FROM projector_health()'
 	measure one_pair "$size" "SELECT * FROM projector.status_by_tenant WHERE projection_name = 'p3' AND tenant_id = 't50'"
 	measure one_tenant "$size" "SELECT * FROM projector.status_by_tenant WHERE tenant_id = 't50'"
+	measure idle_metrics "$size" 'SELECT * FROM projector.metrics'
+	measure idle_openmetrics "$size" 'SELECT projector_openmetrics()'
+	queue_all
+	measure queued_metrics "$size" 'SELECT * FROM projector.metrics'
+	measure queued_openmetrics "$size" 'SELECT projector_openmetrics()'
 done
 # Few pairs with long logs.
 for size in ${LOGS:-900 9000 90000}; do

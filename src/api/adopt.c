@@ -13,6 +13,7 @@
 #include "rebuild/run.h"
 #include "registry/identity.h"
 #include "sandbox/user_context.h"
+#include "state/audit.h"
 
 PG_FUNCTION_INFO_V1(projector_adopt);
 
@@ -98,6 +99,7 @@ projector_adopt(PG_FUNCTION_ARGS)
 		if (needs_adopting(&projections[i]))
 			adopted += adopt_projection(projections[i].id);
 	pj_leave_internal(&saved);
+	pj_audit_count(fcinfo, adopted);
 
 	PG_RETURN_INT64(adopted);
 }

@@ -15,6 +15,7 @@
 #include "kinds/change.h"
 #include "kinds/definition.h"
 #include "sandbox/user_context.h"
+#include "state/audit.h"
 
 PG_FUNCTION_INFO_V1(projector_alter);
 
@@ -111,6 +112,7 @@ projector_alter(PG_FUNCTION_ARGS)
 	name = pstrdup(projection->name);
 	pj_definition_replace(projection, &definition, redefined);
 	give_name(id, name, changes);
+	pj_audit(fcinfo, NULL, NULL);
 
 	PG_RETURN_VOID();
 }

@@ -15,12 +15,14 @@
 #include "base/args.h"
 #include "base/guc.h"
 #include "base/statement.h"
+#include "base/version.h"
 #include "ipc/shmem.h"
 #include "ipc/wakeup.h"
 #include "kinds/definition.h"
 #include "rebuild/run.h"
 #include "registry/target.h"
 #include "sandbox/user_context.h"
+#include "state/audit.h"
 
 PG_FUNCTION_INFO_V1(projector_create);
 PG_FUNCTION_INFO_V1(projector_drop);
@@ -287,30 +289,40 @@ replace_projection(PjDefinition *wanted)
 	return "changed";
 }
 
+static void
+register_projection(PjDefinition *definition, Oid owner)
+{
+	definition->search_path = effective_search_path();
+	definition->owner = owner;
+	pj_definition_check(definition, owner);
+	pj_definition_guard(definition);
+	pj_definition_insert(definition, owner);
+	warn_of_rows(definition);
+	notice_workers(definition->mode);
+}
+
 /* Registers a projection, or with or_replace changes it. */
 Datum
 projector_create(PG_FUNCTION_ARGS)
 {
 	PjDefinition definition;
 	Oid			owner = GetUserId();
+	const char *result = "created";
 
 	pj_refuse_in_user_code("projector_create");
+	pj_version_require_current();
 	pj_wake_at_commit();
 	read_create_arguments(fcinfo, &definition);
 	PreventCommandIfReadOnly("projector_create()");
 	pj_definition_lock_name(definition.name);
 	if (DatumGetBool(pj_required(fcinfo, 12, "or_replace")) &&
 		pj_projection_exists(definition.name))
-		PG_RETURN_TEXT_P(cstring_to_text(replace_projection(&definition)));
-	definition.search_path = effective_search_path();
-	definition.owner = owner;
-	pj_definition_check(&definition, owner);
-	pj_definition_guard(&definition);
-	pj_definition_insert(&definition, owner);
-	warn_of_rows(&definition);
-	notice_workers(definition.mode);
+		result = replace_projection(&definition);
+	else
+		register_projection(&definition, owner);
+	pj_audit(fcinfo, NULL, result);
 
-	PG_RETURN_TEXT_P(cstring_to_text("created"));
+	PG_RETURN_TEXT_P(cstring_to_text(result));
 }
 
 /* ---- drop ---- */
@@ -362,6 +374,7 @@ projector_drop(PG_FUNCTION_ARGS)
 		pj_execute(&delete_rows[i], values, NULL);
 	pj_leave_internal(&saved);
 	pj_definition_unguard(projection, NULL, 0);
+	pj_audit(fcinfo, NULL, NULL);
 
 	PG_RETURN_VOID();
 }

@@ -14,7 +14,9 @@
  * and in a script made by pg_dump, which with --clean drops the tables before
  * the extension.  Such a script is recognized by its settings: it switches off
  * both check_function_bodies and row_security.  If the extension is dropped,
- * the triggers are gone before they could fire.
+ * the triggers are gone before they could fire.  If the extension has a version
+ * that the library does not know, the registry cannot be read, and nothing is
+ * guarded: it must be possible to repair that.
  */
 #include "base/compat.h"
 
@@ -39,6 +41,7 @@
 #include "base/statement.h"
 #include "base/subxact.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "kinds/definition.h"
 #include "registry/projection.h"
 #include "registry/target.h"
@@ -90,7 +93,7 @@ static bool
 is_inert(void)
 {
 	return !pj_guard_ddl || IsBinaryUpgrade ||
-		(!check_function_bodies && !row_security);
+		(!check_function_bodies && !row_security) || !pj_version_is_served();
 }
 
 static bool
@@ -398,7 +401,7 @@ judge(FunctionCallInfo fcinfo, PjStatement *stmt)
 	check_called(fcinfo);
 	if (is_inert())
 		return;
-	pj_enter_internal(&saved);
+	pj_enter_previous(&saved);
 	n = read_changes(stmt, &changes);
 	for (int i = 0; i < n; i++)
 		judge_change(&changes[i]);
@@ -419,7 +422,7 @@ projector_guard_start(PG_FUNCTION_ARGS)
 	relid = altered_table(((EventTriggerData *) fcinfo->context)->parsetree);
 	if (!OidIsValid(relid))
 		PG_RETURN_NULL();
-	pj_enter_internal(&saved);
+	pj_enter_previous(&saved);
 	note_errors(relid);
 	pj_leave_internal(&saved);
 	PG_RETURN_NULL();

@@ -239,7 +239,7 @@ pj_definition_insert(const PjDefinition *definition, Oid owner)
 
 /* ---- a changed row ---- */
 
-/* A run must not continue with another definition. */
+/* A run must not continue with another definition, or hash other rows. */
 static void
 refuse_runs(const PjProjection *projection)
 {
@@ -356,14 +356,27 @@ is_redefined(const PjProjection *projection, const PjDefinition *definition)
 										PointerGetDatum(after));
 }
 
+/* Will rows be hashed that were not, or the other way round? */
+static bool
+is_hashed_otherwise(const PjProjection *projection,
+					const PjDefinition *definition)
+{
+	PjOptions	options;
+
+	pj_options_parse(definition->options, &options);
+	return projection->options.digest != options.digest;
+}
+
 /*
  * Replace a projection's definition by a changed one, which has been checked.
+ * A run would have hashed only some of the rows.
  */
 void
 pj_definition_replace(PjProjection *projection, PjDefinition *definition,
 					  bool redefined)
 {
-	if (redefined || definition->owner != pj_projection_role(projection))
+	if (redefined || definition->owner != pj_projection_role(projection) ||
+		is_hashed_otherwise(projection, definition))
 		refuse_runs(projection);
 	pj_definition_guard(definition);
 	pj_definition_unguard(projection, definition->target_oids,

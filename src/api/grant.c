@@ -17,6 +17,7 @@
 #include "base/args.h"
 #include "registry/options.h"
 #include "sandbox/user_context.h"
+#include "state/audit.h"
 
 PG_FUNCTION_INFO_V1(projector_grant);
 
@@ -29,10 +30,10 @@ typedef struct Grants
 	bool		inserts;		/* it may insert events */
 } Grants;
 
-#define READ_FUNCTIONS	"wait wait_log health definitions"
+#define READ_FUNCTIONS	"wait wait_log health definitions openmetrics"
 
 #define READ_RELATIONS	"status status_by_tenant problems progress outbox" \
-	" offsets failures runs missing_events projections projection_cursors" \
+	" offsets failures runs audit metrics metrics_by_tenant missing_events projections projection_cursors" \
 	" worker_marks"
 
 #define MODEL_FUNCTIONS	"create alter drop set_mode pause resume rebuild" \
@@ -96,6 +97,7 @@ projector_grant(PG_FUNCTION_ARGS)
 					 " event_id, event_type, payload, metadata)"
 					 " ON projector.events TO %s", role));
 	SPI_finish();
+	pj_audit(fcinfo, NULL, NULL);
 
 	PG_RETURN_VOID();
 }

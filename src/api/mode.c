@@ -21,6 +21,7 @@
 #include "log/log_read.h"
 #include "registry/projection.h"
 #include "sandbox/user_context.h"
+#include "state/audit.h"
 #include "state/cursor.h"
 #include "state/outbox.h"
 #include "state/run_row.h"
@@ -209,6 +210,7 @@ projector_set_mode(PG_FUNCTION_ARGS)
 	else
 		set_mode_for_all(projection, pj_mode(mode));
 	pj_leave_internal(&saved);
+	pj_audit(fcinfo, NULL, NULL);
 
 	PG_RETURN_VOID();
 }
@@ -256,6 +258,7 @@ projector_pause(PG_FUNCTION_ARGS)
 	else
 		set_paused(projection, true, by, reason);
 	pj_leave_internal(&saved);
+	pj_audit(fcinfo, NULL, NULL);
 
 	PG_RETURN_VOID();
 }
@@ -329,6 +332,7 @@ projector_resume(PG_FUNCTION_ARGS)
 		tell_paused_tenants(projection);
 	}
 	pj_leave_internal(&saved);
+	pj_audit(fcinfo, NULL, NULL);
 
 	PG_RETURN_VOID();
 }

@@ -392,25 +392,35 @@ set_problems(PairsScan *scan, const PjStatusRow *pair, Values *row)
 	}
 }
 
-/* The next row.  It is called in a context that is emptied for each. */
+/*
+ * The next row.  It is called in a context that is emptied for each.  Until
+ * the extension is updated, the table may lack the last columns.
+ */
 TupleTableSlot *
 pj_pairs_next(ForeignScanState *node)
 {
 	PairsScan  *scan = node->fdw_state;
 	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
+	int			natts = slot->tts_tupleDescriptor->natts;
 	PjStatusRow *pair = palloc(sizeof(PjStatusRow));
-	Values		row = {slot->tts_values, slot->tts_isnull};
+	Datum		values[Pairs_natts];
+	bool		nulls[Pairs_natts];
+	Values		row = {values, nulls};
 
 	ExecClearTuple(slot);
 	if (scan->look == NULL)
 		start_look(node);
 	if (!next_pair(scan, pair))
 		return slot;
-	memset(row.nulls, true, sizeof(bool) * slot->tts_tupleDescriptor->natts);
+	memset(nulls, true, sizeof(nulls));
 	set_state(scan, pair, &row);
 	set_work(pair, &row);
 	set_totals(pair, &row);
 	set_problems(scan, pair, &row);
+	memset(slot->tts_isnull, true, sizeof(bool) * natts);
+	natts = Min(natts, Pairs_natts);
+	memcpy(slot->tts_values, values, sizeof(Datum) * natts);
+	memcpy(slot->tts_isnull, nulls, sizeof(bool) * natts);
 	return ExecStoreVirtualTuple(slot);
 }
 

@@ -27,6 +27,7 @@
 #include "rebuild/rebuild.h"
 #include "registry/projection.h"
 #include "sandbox/user_context.h"
+#include "state/audit.h"
 #include "state/cursor.h"
 #include "state/failure.h"
 #include "state/outbox.h"
@@ -120,6 +121,7 @@ projector_retry(PG_FUNCTION_ARGS)
 	pj_refuse_problem(item.pair.projection);
 	result = pj_queued_retry(&item);
 	pj_leave_internal(&saved);
+	pj_audit(fcinfo, NULL, result);
 
 	PG_RETURN_TEXT_P(cstring_to_text(result));
 }
@@ -376,6 +378,7 @@ projector_requeue(PG_FUNCTION_ARGS)
 							 nulls);
 	}
 	pj_leave_internal(&saved);
+	pj_audit_count(fcinfo, tuplestore_tuple_count(result->setResult));
 
 	PG_RETURN_NULL();
 }
@@ -407,6 +410,7 @@ projector_skip(PG_FUNCTION_ARGS)
 	/* the next driver that reaches the event skips it and continues */
 	requeue_item(&item.pair, event);
 	pj_leave_internal(&saved);
+	pj_audit(fcinfo, NULL, done ? "true" : "false");
 
 	PG_RETURN_BOOL(done);
 }
@@ -440,6 +444,7 @@ projector_unskip(PG_FUNCTION_ARGS)
 					   (long long) item.sequence,
 					   TextDatumGetCString(item.aggregate)),
 				errhint("Run projector_rebuild for the tenant."));
+	pj_audit(fcinfo, NULL, done ? "true" : "false");
 	PG_RETURN_BOOL(done);
 }
 
@@ -475,6 +480,7 @@ projector_note(PG_FUNCTION_ARGS)
 	Datum		remarks = pj_required(fcinfo, 1, "note");
 	PjProjection *projection;
 	PjContext	saved;
+	char	   *name;
 	int32		id;
 
 	pj_refuse_in_user_code("projector_note");
@@ -488,11 +494,13 @@ projector_note(PG_FUNCTION_ARGS)
 				errcode(ERRCODE_UNDEFINED_OBJECT),
 				errmsg("failure %lld does not exist", (long long) failure_id),
 				errhint("The failures are listed in projector.failures."));
-	pj_projection_own(projection->name, ShareLock);
+	name = pstrdup(projection->name);
+	pj_projection_own(name, ShareLock);
 
 	pj_enter_internal(&saved);
 	pj_failure_note(failure_id, remarks);
 	pj_leave_internal(&saved);
+	pj_audit(fcinfo, name, NULL);
 
 	PG_RETURN_VOID();
 }

@@ -34,7 +34,7 @@ PG_FUNCTION_INFO_V1(projector_no_worker);
 static PjStatement select_projections = {
 	.sql = "SELECT projection_id, name, kind, mode, ordering, event_types,"
 	" handover_log_seq IS NOT NULL, started, paused, paused_by, pause_reason,"
-	" paused_at, definition_hash, home FROM projector.projections"
+	" paused_at, definition_hash, home, created_at FROM projector.projections"
 	" WHERE $1 IS NULL OR name = $1 ORDER BY name",
 	.expect = SPI_OK_SELECT,
 	.nargs = 1,
@@ -171,6 +171,7 @@ read_projection(int row, PjStatusProjection *projection)
 	projection->paused_at = DatumGetTimestampTz(result_value(row, 12));
 	projection->definition_hash = result_copy(row, 13);
 	projection->dormant = strcmp(result_string(row, 14), pj_home()) != 0;
+	projection->created_at = DatumGetTimestampTz(result_value(row, 15));
 }
 
 /* Whether it can run, and what its definition is by now. */
@@ -270,7 +271,7 @@ pj_status_appender(PjStatusLook *look)
 	if (look->appender_known)
 		return look->appender;
 	caller = MemoryContextSwitchTo(look->context);
-	pj_enter_internal(&saved);
+	pj_enter_previous(&saved);
 	if (pj_execute(&select_appenders, NULL, NULL) > 0)
 		look->appender = read_appender(0);
 	pj_leave_internal(&saved);
@@ -300,12 +301,12 @@ list_tenants(PjStatusLook *look, Datum tenant)
 }
 
 /*
- * Begin a look at all pairs, or those of one projection, one tenant, or both.
- * What is needed has been set.
+ * Begin a look at pairs of all projections, or of one.  What is needed has been
+ * set.
  */
 void
-pj_status_look(PjStatusLook *look, Snapshot snapshot, Datum name,
-			   Datum tenant)
+pj_status_look_begin(PjStatusLook *look, Snapshot snapshot, Datum name,
+					 bool one_tenant)
 {
 	PjContext	saved;
 
@@ -314,7 +315,7 @@ pj_status_look(PjStatusLook *look, Snapshot snapshot, Datum name,
 	look->now = GetCurrentTimestamp();
 	look->appender_known = false;
 	look->appender = NULL;
-	pj_enter_internal(&saved);
+	pj_enter_previous(&saved);
 	look_at_projections(look, name);
 	look_at_lockers(look);
 	look->no_worker = pj_execute(&select_no_worker, NULL, NULL) > 0 ?
@@ -324,7 +325,15 @@ pj_status_look(PjStatusLook *look, Snapshot snapshot, Datum name,
 		examine(&look->projections[i], &look->needs);
 	look->nworkers = pj_activities(&look->workers);
 
-	pj_pair_look_init(&look->pairs, snapshot, tenant != 0);
+	pj_pair_look_init(&look->pairs, snapshot, one_tenant);
+}
+
+/* Begin a look at all pairs, or those of one projection, one tenant, or both. */
+void
+pj_status_look(PjStatusLook *look, Snapshot snapshot, Datum name,
+			   Datum tenant)
+{
+	pj_status_look_begin(look, snapshot, name, tenant != 0);
 	if (look->needs.totals)
 		pj_pair_look_deltas(&look->pairs, tenant);
 	list_tenants(look, tenant);
@@ -349,7 +358,7 @@ return_rows(FunctionCallInfo fcinfo, PjStatement *stmt)
 	InitMaterializedSRF(fcinfo, 0);
 	if (!pj_may_see_status())
 		return (Datum) 0;
-	pj_enter_internal(&saved);
+	pj_enter_previous(&saved);
 	n = pj_execute(stmt, NULL, NULL);
 	for (int i = 0; i < n; i++)
 		tuplestore_puttuple(result->setResult, SPI_tuptable->vals[i]);

@@ -66,6 +66,7 @@ typedef struct PjStatusProjection
 	Datum		pause_reason;
 	TimestampTz paused_at;
 	Datum		definition_hash;
+	TimestampTz created_at;
 
 	bool		dormant;
 	char	   *problem;		/* why it cannot run, or NULL */
@@ -128,6 +129,8 @@ typedef struct PjStatusRow
 	TimestampTz failing_since;
 } PjStatusRow;
 
+extern void pj_status_look_begin(PjStatusLook *look, Snapshot snapshot,
+								 Datum name, bool one_tenant);
 extern void pj_status_look(PjStatusLook *look, Snapshot snapshot, Datum name,
 						   Datum tenant);
 extern void pj_status_look_end(PjStatusLook *look);
@@ -142,7 +145,6 @@ extern void pj_status_row(PjStatusLook *look,
 
 /* status_why.c */
 extern const char *const pj_status_names[];
-extern const char *const pj_state_names[];
 extern char *pj_status_why(PjStatusLook *look, const PjStatusRow *row);
 extern char *pj_status_dead(const PjBrokenItem *item);
 extern char *pj_status_failing(const PjStatusRow *row);

@@ -99,7 +99,7 @@ count_lag(PjStatusLook *look, PjStatusRow *row, int64 *last)
 	if (reads_log && *last > unread.after)
 	{
 		pj_pair_look_unread(&look->pairs, &unread);
-		if (unread.none)
+		if (unread.looked == 0)
 			*last = unread.after;
 	}
 	row->lag_events = Min(look->limit, unread.count +

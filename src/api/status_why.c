@@ -26,13 +26,6 @@ const char *const pj_status_names[] = {
 	[PJ_IS_OK] = "ok",
 };
 
-const char *const pj_state_names[] = {
-	[PJ_LIVE] = "live",
-	[PJ_REPLAYING] = "replaying",
-	[PJ_SWITCHING] = "switching",
-	[PJ_STOPPED] = "stopped",
-};
-
 /* A time, in the session's time zone. */
 static char *
 time_text(TimestampTz time)

@@ -35,6 +35,7 @@
 
 #include "portability/instr_time.h"
 #include "utils/builtins.h"
+#include "utils/timestamp.h"
 
 #include "apply/apply.h"
 #include "apply/batch.h"
@@ -42,6 +43,7 @@
 #include "apply/read_model.h"
 #include "base/errcodes.h"
 #include "base/lock.h"
+#include "ipc/latency.h"
 #include "ipc/waiters.h"
 #include "kinds/kind.h"
 #include "state/delta.h"
@@ -65,6 +67,29 @@ note_position(PjApplyResult *result, int64 log_seq)
 	result->last_log_seq = Max(result->last_log_seq, log_seq);
 }
 
+/*
+ * Note how long new events have waited.  Those that the append applies itself
+ * have not waited, and those that are read again were applied before.
+ */
+static void
+note_latencies(const PjBatch *batch, int lo, int hi)
+{
+	TimestampTz now;
+
+	if (pj_is_append(batch->request) || batch->request->rebuild ||
+		batch->request->pair->destination || lo == hi)
+		return;
+	now = GetCurrentTimestamp();
+	for (int i = lo; i < hi; i++)
+	{
+		const PjEvent *event = batch->events[i];
+
+		if (!event->replay && !event->skipped)
+			pj_latency_note(DatumGetTimestampTz(event->values[PJ_EVENT_RECORDED_AT]),
+							now);
+	}
+}
+
 /* Events lo .. hi - 1 have been applied. */
 static void
 note_applied(PjBatch *batch, int lo, int hi)
@@ -81,6 +106,7 @@ note_applied(PjBatch *batch, int lo, int hi)
 		batch->result->applied += !batch->events[i]->skipped;
 		batch->result->skipped += batch->events[i]->skipped;
 	}
+	note_latencies(batch, lo, hi);
 }
 
 /*

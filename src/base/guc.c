@@ -22,10 +22,12 @@ bool		pj_guard_ddl = true;
 int			pj_workers = 1;
 int			pj_naptime = 1000;
 int			pj_retention = 30 * 24 * 60;
+int			pj_audit_retention = 365 * 24 * 60;
 int			pj_progress_interval = 5000;
 int			pj_progress_level = NOTICE;
 int			pj_lag_warning = 60 * 1000;
 int			pj_slice_events = 10000;
+int			pj_metrics_tenants = 20;
 
 static int	clock_offset = 0;
 
@@ -123,6 +125,14 @@ pj_guc_init(void)
 							PGC_SIGHUP, GUC_UNIT_MIN,
 							NULL, NULL, NULL);
 
+	DefineCustomIntVariable("projector.audit_retention",
+							"How long the record of what users did is kept.",
+							"0 keeps it permanently.",
+							&pj_audit_retention,
+							365 * 24 * 60, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MIN,
+							NULL, NULL, NULL);
+
 	DefineCustomIntVariable("projector.lag_warning",
 							"A projection whose oldest unapplied event is "
 							"older than this is shown as lagging.",
@@ -130,6 +140,14 @@ pj_guc_init(void)
 							&pj_lag_warning,
 							60 * 1000, 0, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("projector.metrics_tenants",
+							"At most so many tenants are in the metrics.",
+							"They are the worst of those that are not ok.",
+							&pj_metrics_tenants,
+							20, 0, 1000,
+							PGC_USERSET, 0,
 							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("projector.progress_interval",

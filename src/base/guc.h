@@ -18,10 +18,12 @@ extern bool pj_guard_ddl;
 extern int	pj_workers;
 extern int	pj_naptime;
 extern int	pj_retention;		/* in minutes */
+extern int	pj_audit_retention; /* in minutes */
 extern int	pj_progress_interval;
 extern int	pj_progress_level;
 extern int	pj_lag_warning;
 extern int	pj_slice_events;
+extern int	pj_metrics_tenants;
 
 extern TimestampTz pj_now(void);
 extern void pj_guc_init(void);

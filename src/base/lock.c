@@ -20,7 +20,8 @@
  *				batch of a slice of a run, which writes nothing that the
  *				batches of other slices write.
  *	slice		one per slice of a run, always exclusive, for a batch of it.
- *				Nobody waits for it.
+ *				Nobody waits for it.  A worker that has announced a batch
+ *				(caution.c) holds it until that batch is done.
  *
  * There is no lock per aggregate: a transaction may touch any number of them,
  * and the lock table is small.  For the same reason inline apply takes at most
@@ -188,12 +189,18 @@ pj_unlock_driver(int32 projection_id, Datum tenant, LOCKMODE mode)
 	LockRelease(&tag, mode, false);
 }
 
+/*
+ * Unlike the others, this lock may be held across transactions.  So it must not
+ * be of the kind that a worker releases between them, together with what users'
+ * code has left.
+ */
 static void
 set_slice_tag(LOCKTAG *tag, int64 run_id, int slice)
 {
 	SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, (uint32) run_id,
 						 (uint32) (run_id >> 32) << 16 | (uint32) slice,
 						 PJ_LOCK_SLICE);
+	tag->locktag_lockmethodid = DEFAULT_LOCKMETHOD;
 }
 
 /* Take the lock of a run's slice, without waiting. */
@@ -206,7 +213,37 @@ pj_try_lock_slice(int64 run_id, int slice)
 	return acquire(&tag, ExclusiveLock, false);
 }
 
-/* ---- which locks we hold, for assertions ---- */
+/*
+ * Keep the lock of a slice until it is released, or a transaction fails.  Slice 0
+ * stands for all other steps of a run.  Returns false if another worker has it.
+ */
+bool
+pj_keep_slice(int64 run_id, int slice)
+{
+	LOCKTAG		tag;
+
+	set_slice_tag(&tag, run_id, slice);
+	return LockAcquire(&tag, ExclusiveLock, true, true) !=
+		LOCKACQUIRE_NOT_AVAIL;
+}
+
+void
+pj_release_slice(int64 run_id, int slice)
+{
+	LOCKTAG		tag;
+
+	set_slice_tag(&tag, run_id, slice);
+	LockRelease(&tag, ExclusiveLock, true);
+}
+
+/* Release the locks of all slices that were kept. */
+void
+pj_release_slices(void)
+{
+	LockReleaseSession(DEFAULT_LOCKMETHOD);
+}
+
+/* ---- which locks we hold ---- */
 
 /* Do we hold a lock in this mode?  ExclusiveLock includes ShareLock. */
 static bool

@@ -26,6 +26,10 @@ extern bool pj_try_lock_driver(int32 projection_id, Datum tenant,
 extern void pj_unlock_driver(int32 projection_id, Datum tenant,
 							 LOCKMODE mode);
 extern bool pj_try_lock_slice(int64 run_id, int slice);
+extern bool pj_keep_slice(int64 run_id, int slice);
+extern void pj_release_slice(int64 run_id, int slice);
+extern void pj_release_slices(void);
+extern bool pj_slice_is_locked(int64 run_id, int slice);
 
 /* for assertions */
 extern bool pj_projection_is_locked(int32 projection_id, LOCKMODE mode);
@@ -33,7 +37,6 @@ extern bool pj_pair_is_locked(int32 projection_id, Datum tenant,
 							  LOCKMODE mode);
 extern bool pj_driver_is_locked(int32 projection_id, Datum tenant);
 extern bool pj_driver_is_shared(int32 projection_id, Datum tenant);
-extern bool pj_slice_is_locked(int64 run_id, int slice);
 extern bool pj_pair_is_ours(int32 projection_id, Datum tenant);
 
 extern bool pj_database_is_wanted(Oid dboid);

@@ -20,6 +20,7 @@
 #include "storage/spin.h"
 #include "utils/timestamp.h"
 
+#include "ipc/latency.h"
 #include "ipc/shmem.h"
 
 /*
@@ -34,6 +35,9 @@
 
 /* Number of databases whose settled tail is stored. */
 #define MAX_TAILS		1024
+
+/* Number of databases whose latencies are counted. */
+#define MAX_LATENCIES	256
 
 /* Maximum length of a worker's tenant; longer names are truncated. */
 #define MAX_TENANT		1024
@@ -98,6 +102,14 @@ typedef struct PublishedTail
 	int64		confirmed;		/* the writers have ended */
 } PublishedTail;
 
+/* How long events of a database waited until they were applied; latency.c. */
+typedef struct LatencyCounts
+{
+	Oid			dboid;
+	pg_atomic_uint64 counts[PJ_LATENCY_BUCKETS];
+	pg_atomic_uint64 microseconds;
+} LatencyCounts;
+
 /* Protected by the control structure's lock, except for the tails. */
 typedef struct SharedArea
 {
@@ -105,6 +117,8 @@ typedef struct SharedArea
 	Oid			stopped[MAX_STOPPED];
 	int			nwaiting;
 	WaitingDatabase waiting[MAX_WAITING];
+	int			nlatencies;
+	LatencyCounts latencies[MAX_LATENCIES];
 
 	/* protected by their own lock */
 	slock_t		tails_lock;

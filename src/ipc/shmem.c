@@ -41,6 +41,12 @@ init_area(SharedArea *area)
 {
 	memset(area, 0, area_size());
 	SpinLockInit(&area->tails_lock);
+	for (int i = 0; i < MAX_LATENCIES; i++)
+	{
+		for (int j = 0; j < PJ_LATENCY_BUCKETS; j++)
+			pg_atomic_init_u64(&area->latencies[i].counts[j], 0);
+		pg_atomic_init_u64(&area->latencies[i].microseconds, 0);
+	}
 	for (int i = 0; i < max_worker_processes; i++)
 	{
 		pg_atomic_init_u32(&area->slots[i].wakeups, 0);

@@ -1,7 +1,8 @@
 /*
  * problem.c
  *	  Why a projection cannot run now: its owner, a target or its function
- *	  is missing, or its registry row cannot be read.
+ *	  is missing, its registry row cannot be read, or the extension must be
+ *	  updated.
  *
  * No event is to blame for this, so the projection stops as a whole.  Workers
  * and drains skip it, inline appends are queued, and no attempts are counted.
@@ -23,6 +24,7 @@
 #include "utils/memutils.h"
 
 #include "base/generation.h"
+#include "base/version.h"
 #include "kinds/definition.h"
 #include "kinds/kind.h"
 #include "kinds/problem.h"
@@ -216,6 +218,8 @@ pj_projection_problem(const PjProjection *projection)
 {
 	KeptProblem *kept;
 
+	if (!pj_version_is_current())
+		return pj_version_problem();
 	if (projection->unreadable)
 		return projection->unreadable;
 	kept = find_kept(projection->id);
@@ -232,8 +236,10 @@ pj_projection_problem(const PjProjection *projection)
 void
 pj_refuse_problem(const PjProjection *projection)
 {
-	const char *problem = pj_projection_problem(projection);
+	const char *problem;
 
+	pj_version_require_current();
+	problem = pj_projection_problem(projection);
 	if (problem)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

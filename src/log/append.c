@@ -161,7 +161,7 @@ insert_events(const PjNewEvents *events, int64 after)
 
 	if (events->count == 1 && pj_log_insert(events, after))
 		return true;
-	pj_enter_internal(&saved);
+	pj_enter_previous(&saved);
 	complete = insert_by_sql(events, after);
 	pj_leave_internal(&saved);
 	return complete;

@@ -8,12 +8,14 @@
 #include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
 #include "base/errcodes.h"
 #include "base/guc.h"
+#include "base/text.h"
 #include "log/event.h"
 #include "log/sha256.h"
 
@@ -164,6 +166,35 @@ pj_payload_matches(Datum payload, Datum hash)
 	hash_payload(payload, expected);
 	return VARSIZE_ANY_EXHDR(actual) == PJ_SHA256_LEN &&
 		memcmp(expected, VARDATA_ANY(actual), PJ_SHA256_LEN) == 0;
+}
+
+/* Identifiers of traces are short; others are cut to so many bytes. */
+#define MAX_TRACE_BYTES	200
+
+/*
+ * Returns a member of an event's metadata that says where the event came from,
+ * or NULL.  An event that is missing from the log has no metadata.  Metadata
+ * that is stored out of line is not read: if it is damaged, recording that the
+ * event failed would fail too.
+ */
+char *
+pj_event_trace(const PjEvent *event, const char *name)
+{
+	Datum		metadata = event->values[PJ_EVENT_METADATA];
+	JsonbValue	value;
+	char	   *text;
+
+	if (metadata == 0 || VARATT_IS_EXTERNAL(DatumGetPointer(metadata)) ||
+		!JB_ROOT_IS_OBJECT(DatumGetJsonbP(metadata)) ||
+		!pj_json_member(DatumGetJsonbP(metadata), name, &value) ||
+		(value.type != jbvString && value.type != jbvNumeric))
+		return NULL;
+	text = value.type == jbvString ?
+	pnstrdup(value.val.string.val, value.val.string.len) :
+	DatumGetCString(DirectFunctionCall1(numeric_out,
+										NumericGetDatum(value.val.numeric)));
+	text[		pg_mbcliplen(text, strlen(text), MAX_TRACE_BYTES)] = '\0';
+	return text;
 }
 
 /* Raise an error if an event read from the log does not match its hash. */

@@ -58,6 +58,7 @@ extern void pj_events_sort(PjEvent *events, int n);
 extern void pj_events_sort_by_log(PjEvent *events, int n);
 extern int	pj_events_ranges(PjEvent *events, int n, PjRange **ranges);
 
+extern char *pj_event_trace(const PjEvent *event, const char *name);
 extern Datum pj_payload_hash(Datum payload);
 extern bool pj_payload_matches(Datum payload, Datum hash);
 extern void pj_event_check_hash(const PjEvent *event);

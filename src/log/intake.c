@@ -34,6 +34,7 @@
 
 #include "base/fetch.h"
 #include "base/trigger.h"
+#include "base/version.h"
 #include "ipc/shmem.h"
 #include "log/intake.h"
 #include "log/log_read.h"
@@ -91,10 +92,14 @@ pj_intake_sequence(void)
 	return pj_relid(&sequence_table);
 }
 
-/* Events are about to be inserted.  The caller has locked the table. */
+/*
+ * Events are about to be inserted.  The caller has locked the table, so the
+ * extension is not being updated (updating.c).
+ */
 void
 pj_intake_begin(void)
 {
+	pj_version_require_served();
 	if (known.transaction != pj_transaction())
 	{
 		check_sequence();

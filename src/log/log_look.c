@@ -8,14 +8,20 @@
  */
 #include "base/compat.h"
 
+#include "access/heapam.h"
+#include "access/table.h"
 #include "access/tableam.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "log/log_look.h"
 #include "log/log_table.h"
+
+/* So many pages are read at the end of the table. */
+#define END_PAGES	64
 
 static PjTable events_by_position = {"events", "events_tenant_id_log_seq_key"};
 
@@ -169,6 +175,60 @@ TimestampTz
 pj_log_look_recorded_at(PjLogLook *look)
 {
 	return DatumGetTimestampTz(get(look, Anum_recorded_at));
+}
+
+/* Read some pages of a table, or all from the first on. */
+static void
+read_pages(Relation rel, Snapshot snapshot, BlockNumber first, int max_events,
+		   PjLogEnd *end)
+{
+	TupleTableSlot *slot = table_slot_create(rel, NULL);
+	TableScanDesc scan = table_beginscan_strat(rel, snapshot, 0, NULL, true,
+											   false);
+
+	if (first > 0)
+		heap_setscanlimits(scan, first, InvalidBlockNumber);
+	while (end->nevents < max_events &&
+		   table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	{
+		PjLogEndEvent *event = &end->events[end->nevents++];
+		bool		isnull;
+
+		CHECK_FOR_INTERRUPTS();
+		event->log_seq = DatumGetInt64(slot_getattr(slot, Anum_log_seq,
+													&isnull));
+		event->recorded_at =
+			DatumGetTimestampTz(slot_getattr(slot, Anum_recorded_at, &isnull));
+		event->event_type =
+			PointerGetDatum(DatumGetTextPCopy(slot_getattr(slot,
+														   Anum_event_type,
+														   &isnull)));
+	}
+	table_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+}
+
+/*
+ * Read the last pages of the table, where new events are.  (If somebody has
+ * partitioned it, or uses another access method, nothing is read.)
+ */
+void
+pj_log_look_end_of_table(Snapshot snapshot, int max_events, PjLogEnd *end)
+{
+	Relation	rel = table_open(pj_source_relid(), AccessShareLock);
+	BlockNumber pages;
+
+	end->events = palloc(sizeof(PjLogEndEvent) * max_events);
+	end->nevents = 0;
+	end->is_all = false;
+	if (rel->rd_tableam == GetHeapamTableAmRoutine())
+	{
+		pages = RelationGetNumberOfBlocks(rel);
+		end->is_all = pages <= END_PAGES;
+		read_pages(rel, snapshot, end->is_all ? 0 : pages - END_PAGES,
+				   max_events, end);
+	}
+	table_close(rel, AccessShareLock);
 }
 
 void

@@ -30,6 +30,23 @@ typedef struct PjLogEntry
 	Datum		event_type;
 } PjLogEntry;
 
+/* The events at the end of the table, most of which are the last ones. */
+typedef struct PjLogEndEvent
+{
+	int64		log_seq;
+	TimestampTz recorded_at;
+	Datum		event_type;
+} PjLogEndEvent;
+
+typedef struct PjLogEnd
+{
+	PjLogEndEvent *events;		/* in no particular order */
+	int			nevents;
+	bool		is_all;			/* the table has no others */
+} PjLogEnd;
+
+extern void pj_log_look_end_of_table(Snapshot snapshot, int max_events,
+									 PjLogEnd *end);
 extern void pj_log_look_init(PjLogLook *look, Snapshot snapshot);
 extern void pj_log_look_tenants(PjLogLook *look, Datum only,
 								const Datum *known, int nknown,

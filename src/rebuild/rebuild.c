@@ -35,6 +35,7 @@
 #include "registry/projection.h"
 #include "registry/target_guard.h"
 #include "sandbox/user_context.h"
+#include "state/audit.h"
 #include "state/cursor.h"
 #include "state/run_row.h"
 
@@ -247,6 +248,7 @@ projector_rebuild(PG_FUNCTION_ARGS)
 	Datum		name = pj_optional_text(fcinfo, 0, "name");
 	Datum		tenant = pj_optional_text(fcinfo, 1, "tenant_id");
 	Datum		aggregate = pj_optional_text(fcinfo, 2, "aggregate_id");
+	int64		applied;
 
 	if (aggregate && !tenant)
 		ereport(ERROR,
@@ -258,10 +260,11 @@ projector_rebuild(PG_FUNCTION_ARGS)
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("an aggregate can be rebuilt for one projection only"),
 				errhint("Give the projection's name too."));
-	PG_RETURN_INT64(name ?
-					rebuild_projection(TextDatumGetCString(name), tenant,
-									   aggregate) :
-					rebuild_all(tenant));
+	applied = name ? rebuild_projection(TextDatumGetCString(name), tenant,
+										aggregate) : rebuild_all(tenant);
+	pj_audit_count(fcinfo, applied);
+
+	PG_RETURN_INT64(applied);
 }
 
 /* ---- catch up ---- */
@@ -329,6 +332,7 @@ projector_catch_up(PG_FUNCTION_ARGS)
 			applied += catch_up_tenant(projection, all.tenants[i], upto);
 	}
 	pj_leave_internal(&saved);
+	pj_audit_count(fcinfo, applied);
 
 	PG_RETURN_INT64(applied);
 }

@@ -18,6 +18,7 @@
 #include "rebuild/tenant.h"
 #include "registry/projection.h"
 #include "sandbox/user_context.h"
+#include "state/audit.h"
 #include "state/cursor.h"
 #include "state/offset.h"
 #include "state/outbox.h"
@@ -170,6 +171,7 @@ projector_reset(PG_FUNCTION_ARGS)
 	else
 		count = reset_pair(projection, tenant);
 	pj_leave_internal(&saved);
+	pj_audit_count(fcinfo, count);
 
 	PG_RETURN_INT64(count);
 }

@@ -538,12 +538,15 @@ pj_run_batch(PjRun *run)
 	return job.result;
 }
 
+/* ---- announcing a batch ---- */
+
 /*
  * Count an attempt of a run's next batch, which may crash the worker or the
- * server.  Returns false if there is no next batch: a lock is taken, or the
- * run has failed because of too many attempts.
+ * server.  The announcement is this worker's alone: otherwise several workers
+ * would count several attempts.  Returns PJ_RUN_MOVED if the batch was announced,
+ * and PJ_RUN_ERRED if the run has failed because of too many attempts.
  */
-bool
+PjRunResult
 pj_run_announce(PjRun *run)
 {
 	Job			job = {.run = run};
@@ -551,13 +554,39 @@ pj_run_announce(PjRun *run)
 	.message = "the worker or the server ended while a batch of the run was being applied"};
 
 	if (!enter_run(&job))
-		return false;
+		return PJ_RUN_PASSED;
+	run->slice = job.in_slice ? job.slice.number : 0;
+	if (pj_projection_problem(job.projection) != NULL ||
+		!pj_keep_slice(run->id, run->slice))
+		return PJ_RUN_WAITS;
 	if (attempts_before(&job) < job.projection->options.max_attempts)
 	{
 		count_attempt(&job);
-		run->slice = job.in_slice ? job.slice.number : 0;
-		return true;
+		return PJ_RUN_MOVED;
 	}
 	note_error(&job, &error);
+	pj_run_end_announcement(run);
+	return PJ_RUN_ERRED;
+}
+
+/*
+ * Has this worker announced a batch of the run, and not processed it yet?  If
+ * so, sets which slice it is of.  No lock of the run has been taken in this
+ * transaction.
+ */
+bool
+pj_run_is_announced(PjRun *run)
+{
+	for (run->slice = 0; run->slice <= run->slices; run->slice++)
+		if (pj_slice_is_locked(run->id, run->slice))
+			return true;
+	run->slice = 0;
 	return false;
+}
+
+/* The announced batch has been processed. */
+void
+pj_run_end_announcement(const PjRun *run)
+{
+	pj_release_slice(run->id, run->slice);
 }

@@ -20,7 +20,9 @@ typedef enum PjRunResult
 } PjRunResult;
 
 extern PjRunResult pj_run_batch(PjRun *run);
-extern bool pj_run_announce(PjRun *run);
+extern PjRunResult pj_run_announce(PjRun *run);
+extern bool pj_run_is_announced(PjRun *run);
+extern void pj_run_end_announcement(const PjRun *run);
 extern void pj_run_abandon(const PjRun *run, const char *why);
 extern void pj_runs_forget(const PjProjection *projection);
 extern void pj_runs_settle(void);

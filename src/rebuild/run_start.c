@@ -22,6 +22,7 @@
 #include "rebuild/tenant.h"
 #include "registry/projection.h"
 #include "sandbox/user_context.h"
+#include "state/audit.h"
 #include "state/cursor.h"
 
 PG_FUNCTION_INFO_V1(projector_start_run);
@@ -150,6 +151,7 @@ projector_start_run(PG_FUNCTION_ARGS)
 		queue_runs(&order, TextDatumGetCString(name));
 	else
 		queue_all(&order);
+	pj_audit_count(fcinfo, tuplestore_tuple_count(order.result->setResult));
 
 	PG_RETURN_NULL();
 }
@@ -192,6 +194,7 @@ projector_cancel_run(PG_FUNCTION_ARGS)
 	PjProjection *projection;
 	PjRun		run;
 	PjContext	saved;
+	char	   *name;
 	bool		active;
 
 	pj_require_read_committed("projector_cancel_run");
@@ -199,6 +202,7 @@ projector_cancel_run(PG_FUNCTION_ARGS)
 	projection = lock_run(id, &run);
 	if (projection == NULL)
 		PG_RETURN_BOOL(false);
+	name = pstrdup(projection->name);
 
 	/* waits for the current batch, if a worker is processing one */
 	pj_pair_lock(projection->id, run.tenant, ShareLock);
@@ -209,6 +213,7 @@ projector_cancel_run(PG_FUNCTION_ARGS)
 	if (active)
 		pj_run_abandon(&run, why);
 	pj_leave_internal(&saved);
+	pj_audit(fcinfo, name, active ? "true" : "false");
 
 	PG_RETURN_BOOL(active);
 }

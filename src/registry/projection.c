@@ -30,6 +30,7 @@
 #include "base/lock.h"
 #include "base/statement.h"
 #include "base/trigger.h"
+#include "base/version.h"
 #include "ipc/waiters.h"
 #include "registry/identity.h"
 #include "registry/projection.h"
@@ -212,6 +213,7 @@ int
 pj_projections(PjProjection **projections)
 {
 	AcceptInvalidationMessages();
+	pj_version_require_served();
 	if (!registry.valid)
 		load_registry();
 	*projections = registry.projections;

@@ -32,6 +32,7 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
+#include "base/version.h"
 #include "sandbox/deadline.h"
 #include "sandbox/portals.h"
 #include "sandbox/user_context.h"
@@ -71,14 +72,27 @@ schema_owner(void)
 
 /*
  * Start running our own SQL: become the owner of schema projector and connect
- * to SPI.  The caller's memory context stays current.
+ * to SPI.  The caller's memory context stays current.  Raises an error if the
+ * extension's version is not the library's.
  */
 void
 pj_enter_internal(PjContext *saved)
 {
+	pj_version_require_current();
+	pj_enter_previous(saved);
+}
+
+/*
+ * The same for what is also done for the release before: appends, views and
+ * the guard of targets.  Such SQL must use only what that release has.
+ */
+void
+pj_enter_previous(PjContext *saved)
+{
 	static const char path[] = "pg_catalog, pg_temp";
 	MemoryContext caller;
 
+	pj_version_require_served();
 	GetUserIdAndSecContext(&saved->userid, &saved->sec_context);
 	SetUserIdAndSecContext(schema_owner(),
 						   saved->sec_context | SECURITY_LOCAL_USERID_CHANGE);

@@ -39,6 +39,7 @@ typedef struct PjUserCode
 } PjUserCode;
 
 extern void pj_enter_internal(PjContext *saved);
+extern void pj_enter_previous(PjContext *saved);
 extern void pj_leave_internal(PjContext *saved);
 extern void pj_run_user_code(PjUserCode *code, void (*body) (void *), void *arg);
 extern void pj_pin_user_code(void);

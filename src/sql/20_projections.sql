@@ -242,6 +242,8 @@ CREATE TABLE projector.projection_failures (
     last_failed_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
     resolved_at     timestamptz,
     resolution      text CHECK (resolution IN ('applied', 'skipped', 'rebuilt')),
+    traceparent     text,
+    correlation_id  text,
     CHECK ((resolved_at IS NULL) = (resolution IS NULL))
 );
 COMMENT ON TABLE projector.projection_failures IS
@@ -379,3 +381,27 @@ COMMENT ON COLUMN projector.worker_marks.cautious IS
     'it applies one event at a time, because another has crashed';
 COMMENT ON COLUMN projector.worker_marks.projection_id IS
     'with tenant_id, the pair whose code ignored its timeout';
+
+-- What users have done with projections: a row for each call of a function
+-- that changes them or what has become of their events.
+CREATE TABLE projector.audit_log (
+    id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    happened_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
+    role            text NOT NULL,
+    session_role    text NOT NULL,
+    action          text NOT NULL,
+    projection_name text COLLATE "C",
+    tenant_id       text COLLATE "C",
+    arguments       jsonb NOT NULL,
+    result          text
+);
+COMMENT ON TABLE projector.audit_log IS
+    'who has called which function of ours; see the view projector.audit';
+
+-- Refuses to change rows, and to delete them before their time.
+CREATE FUNCTION projector.audit_guard() RETURNS trigger
+LANGUAGE C AS 'MODULE_PATHNAME', 'projector_audit_guard';
+CREATE TRIGGER audit_guard BEFORE UPDATE OR TRUNCATE ON projector.audit_log
+    FOR EACH STATEMENT EXECUTE FUNCTION projector.audit_guard();
+CREATE TRIGGER audit_guard_rows BEFORE DELETE ON projector.audit_log
+    FOR EACH ROW EXECUTE FUNCTION projector.audit_guard();

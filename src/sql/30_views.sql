@@ -83,3 +83,8 @@ FROM (SELECT r.id AS run_id, r.projection_name, r.tenant_id, r.mode,
       FROM projector.runs r
       WHERE r.state IN ('queued', 'running')) a
 ORDER BY a.state DESC, a.run_id;
+
+CREATE VIEW projector.audit AS
+SELECT id, happened_at, role, session_role, action, projection_name,
+       tenant_id, arguments, result
+FROM projector.audit_log;

@@ -211,6 +211,10 @@ COMMENT ON COLUMN projector.failures.last_failed_at IS
     'when it failed last';
 COMMENT ON COLUMN projector.failures.resolved_at IS
     'when that was resolved; null while it is open';
+COMMENT ON COLUMN projector.failures.traceparent IS
+    'the trace of the event: metadata traceparent (W3C trace context)';
+COMMENT ON COLUMN projector.failures.correlation_id IS
+    'metadata correlation_id of the event';
 COMMENT ON COLUMN projector.failures.resolution IS
     'applied, skipped or rebuilt';
 
@@ -261,3 +265,24 @@ COMMENT ON COLUMN projector.missing_events.first_sequence_number IS
     'the first event that is missing';
 COMMENT ON COLUMN projector.missing_events.last_sequence_number IS
     'the last one before the next that is there';
+
+COMMENT ON VIEW projector.audit IS
+    'what users have done with projections: one row per call';
+COMMENT ON COLUMN projector.audit.id IS
+    'the number of the row';
+COMMENT ON COLUMN projector.audit.happened_at IS
+    'when the call ended';
+COMMENT ON COLUMN projector.audit.role IS
+    'the role that called the function';
+COMMENT ON COLUMN projector.audit.session_role IS
+    'the role that the session was opened with';
+COMMENT ON COLUMN projector.audit.action IS
+    'the function, without projector_ in front';
+COMMENT ON COLUMN projector.audit.projection_name IS
+    'the projection as it was called then; null if the call was for all';
+COMMENT ON COLUMN projector.audit.tenant_id IS
+    'the tenant; null if the call was for all, or for none';
+COMMENT ON COLUMN projector.audit.arguments IS
+    'the arguments that were not null, never the content of events';
+COMMENT ON COLUMN projector.audit.result IS
+    'what the function returned, or how many rows';

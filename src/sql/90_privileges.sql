@@ -13,7 +13,7 @@ REVOKE ALL ON FUNCTION
     projector_note,
     projector_verify, projector_digest, projector_digest_all,
     projector_check_digests, projector_preview, projector_explain,
-    projector_health,
+    projector_health, projector_openmetrics,
     projector_drain, projector_adopt, projector_prune, projector_worker_start,
     projector_worker_stop, projector_grant, projector_is_replay
     FROM PUBLIC;
@@ -27,7 +27,8 @@ GRANT EXECUTE ON FUNCTION
 GRANT EXECUTE ON FUNCTION
     projector.is_home, projector.definition_now, projector.problem,
     projector.no_worker, projector.appenders, projector.worker_activity,
-    projector.worker_waits_since, projector.item_waits
+    projector.worker_waits_since, projector.item_waits,
+    projector.metrics_of_projections, projector.metrics_of_tenants
     TO PUBLIC;
 
 -- A dump includes the data, and the sequences that number it.
@@ -45,3 +46,5 @@ SELECT pg_catalog.pg_extension_config_dump('projector.projection_failures_id_seq
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_runs', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_runs_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('projector.projection_run_slices', '');
+SELECT pg_catalog.pg_extension_config_dump('projector.audit_log', '');
+SELECT pg_catalog.pg_extension_config_dump('projector.audit_log_id_seq', '');

@@ -39,6 +39,16 @@ add_string(StringInfo json, const char *name, const char *value)
 	escape_json(json, value);
 }
 
+/* Add a member of the event's metadata, if it is there. */
+static void
+add_trace(StringInfo json, const char *name, const PjEvent *event)
+{
+	const char *value = pj_event_trace(event, name);
+
+	if (value)
+		add_string(json, name, value);
+}
+
 static void
 add_number(StringInfo json, const char *name, int64 value)
 {
@@ -74,6 +84,8 @@ alert_payload(const PjProjection *projection, const PjEvent *event,
 		add_string(&json, "event_type",
 				   TextDatumGetCString(pj_event_type(event)));
 		add_string(&json, "error_message", message);
+		add_trace(&json, "traceparent", event);
+		add_trace(&json, "correlation_id", event);
 	}
 	appendStringInfoChar(&json, '}');
 	return json.data;

@@ -218,7 +218,7 @@ static PjStatement restart = {
 	.argtypes = {INT4OID, TEXTOID, INT8OID},
 };
 
-static const char *const state_names[] = {
+const char *const pj_state_names[] = {
 	[PJ_LIVE] = "live",
 	[PJ_REPLAYING] = "replaying",
 	[PJ_SWITCHING] = "switching",
@@ -229,7 +229,7 @@ static const char *const state_names[] = {
 static PjState
 state_of(const char *name)
 {
-	return pj_choose(name, state_names, "state");
+	return pj_choose(name, pj_state_names, "state");
 }
 
 /* Read a stored hash.  An empty one stands for several definitions. */
@@ -333,7 +333,7 @@ pj_cursors_start(const PjProjection *projection, Datum *after, int limit)
 
 	pj_source_tenants_after(*after, limit, &some);
 	values[1] = pj_text_array(some.tenants, some.count);
-	values[2] = CStringGetTextDatum(state_names[state_of_new(projection)]);
+	values[2] = CStringGetTextDatum(pj_state_names[state_of_new(projection)]);
 	pj_execute(&insert_missing, values, NULL);
 	if (some.count < limit)
 		return false;
@@ -492,7 +492,7 @@ void
 pj_cursor_set_run(const PjPair *pair, int64 run_id)
 {
 	Datum		values[4] = {Int32GetDatum(pair->projection->id), pair->tenant,
-	CStringGetTextDatum(state_names[pair->state]), Int64GetDatum(run_id)};
+	CStringGetTextDatum(pj_state_names[pair->state]), Int64GetDatum(run_id)};
 
 	assert_locked(pair);
 	pj_execute(&set_run, values, run_id ? NULL : "   n");
@@ -507,7 +507,7 @@ void
 pj_cursor_set_definition(PjPair *pair, const bytea *hash)
 {
 	Datum		values[4] = {Int32GetDatum(pair->projection->id), pair->tenant,
-	CStringGetTextDatum(state_names[pair->state]), PointerGetDatum(hash)};
+	CStringGetTextDatum(pj_state_names[pair->state]), PointerGetDatum(hash)};
 
 	assert_locked(pair);
 	pj_execute(&set_definition, values, NULL);
@@ -611,7 +611,7 @@ update_row(Relation heap, HeapTuple row, const PjPair *pair,
 		Datum		values[] = {
 			Int64GetDatum(Max(DatumGetInt64(old[Anum_last_log_seq - 1]),
 							  pair->last_log_seq)),
-			CStringGetTextDatum(state_names[pair->state]),
+			CStringGetTextDatum(pj_state_names[pair->state]),
 			counted(old, Anum_applied_count, counts->applied),
 			counted(old, Anum_failed_count, counts->failed),
 			now,
@@ -660,7 +660,7 @@ pj_cursor_save(const PjPair *pair, const PjCounts *counts)
 	Interval	time = {.time = counts->us};
 	Datum		values[9] = {Int32GetDatum(pair->projection->id), pair->tenant,
 		Int64GetDatum(pair->last_log_seq),
-		CStringGetTextDatum(state_names[pair->state]),
+		CStringGetTextDatum(pj_state_names[pair->state]),
 		Int64GetDatum(counts->applied), Int64GetDatum(counts->failed),
 		Int64GetDatum(counts->dead), Int64GetDatum(counts->batches),
 	IntervalPGetDatum(&time)};

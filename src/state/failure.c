@@ -29,9 +29,10 @@ static PjStatement record = {
 	.sql = "INSERT INTO projector.projection_failures AS f (projection_id,"
 	" tenant_id, aggregate_id, sequence_number, log_seq, event_id, event_type,"
 	" error_code, error_message, error_detail, error_context, recoverable,"
-	" error_hint, metadata)"
+	" error_hint, metadata, traceparent, correlation_id)"
 	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,"
-	" CASE WHEN $14 THEN '{\"shadow\": true}'::jsonb ELSE '{}' END)"
+	" CASE WHEN $14 THEN '{\"shadow\": true}'::jsonb ELSE '{}' END,"
+	" $15, $16)"
 	" ON CONFLICT (projection_id, log_seq) WHERE resolved_at IS NULL"
 	" DO UPDATE SET retry_count = f.retry_count"
 	" + (NOT $14 AND NOT f.metadata ? 'shadow')::int,"
@@ -42,9 +43,10 @@ static PjStatement record = {
 	" recoverable = excluded.recoverable, last_failed_at = clock_timestamp(),"
 	" metadata = f.metadata - 'shadow' || excluded.metadata",
 	.expect = SPI_OK_INSERT,
-	.nargs = 14,
+	.nargs = 16,
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID, INT8OID, UUIDOID, TEXTOID,
-	TEXTOID, TEXTOID, TEXTOID, TEXTOID, BOOLOID, TEXTOID, BOOLOID},
+		TEXTOID, TEXTOID, TEXTOID, TEXTOID, BOOLOID, TEXTOID, BOOLOID, TEXTOID,
+	TEXTOID},
 };
 
 static PjStatement resolve = {
@@ -279,14 +281,14 @@ static void
 write_record(const PjPair *pair, const PjEvent *event,
 			 const ErrorData *error, bool recoverable, bool shadow)
 {
-	Datum		values[14] = {Int32GetDatum(pj_pair_books(pair)),
+	Datum		values[16] = {Int32GetDatum(pj_pair_books(pair)),
 		pj_event_tenant(event), pj_event_aggregate(event),
 		event->values[PJ_EVENT_SEQUENCE_NUMBER],
 		event->values[PJ_EVENT_LOG_SEQ], pj_event_id(event),
 		pj_event_type(event),
 		CStringGetTextDatum(unpack_sql_state(error->sqlerrcode)),
 	CStringGetTextDatum(message_of(error))};
-	char		nulls[] = "              ";
+	char		nulls[] = "                ";
 
 	/* the id of an event that is missing from the log is unknown */
 	if (pj_event_id(event) == 0)
@@ -297,6 +299,8 @@ write_record(const PjPair *pair, const PjEvent *event,
 	values[11] = BoolGetDatum(recoverable);
 	set_text(values, nulls, 12, error->hint);
 	values[13] = BoolGetDatum(shadow);
+	set_text(values, nulls, 14, pj_event_trace(event, "traceparent"));
+	set_text(values, nulls, 15, pj_event_trace(event, "correlation_id"));
 	pj_execute(&record, values, nulls);
 }
 

@@ -28,9 +28,12 @@
 static bool
 is_original(Relation heap)
 {
+	static const PjIndexShape key = {3, {Anum_projection_id, Anum_tenant_id,
+	Anum_aggregate_id}, true};
 	List	   *indexes = RelationGetIndexList(heap);
 	bool		original = pj_row_is_ours(heap, Natts, 0) &&
-	list_length(indexes) == 1;
+	list_length(indexes) == 1 &&
+	pj_index_is_ours(linitial_oid(indexes), &key);
 
 	list_free(indexes);
 	return original;

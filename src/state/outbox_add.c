@@ -249,7 +249,7 @@ add_by_sql(const List *queued)
 	PjContext	saved;
 	ListCell   *lc;
 
-	pj_enter_internal(&saved);
+	pj_enter_previous(&saved);
 	foreach(lc, queued)
 	{
 		const PjQueued *item = lfirst(lc);

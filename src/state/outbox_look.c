@@ -80,13 +80,30 @@ note_oldest(PjOutboxCounts *counts, int64 log_seq)
 		counts->oldest = log_seq;
 }
 
-/* Items that can be claimed, in the order of the log. */
+/* Does the reader stand at a row of this tenant, or of any if it is 0? */
+static bool
+at_row(PjByPair *reader, Datum tenant)
+{
+	return tenant ? pj_by_pair_at(reader, tenant) : reader->at_row;
+}
+
+/* Go to the first row of a tenant, or of all if it is 0. */
+static bool
+find_row(PjByPair *reader, int32 projection_id, Datum tenant)
+{
+	if (tenant)
+		return pj_by_pair_find(reader, projection_id, tenant);
+	pj_by_pair_start(reader, projection_id, 0);
+	return reader->at_row;
+}
+
+/* Items that can be claimed, of a tenant in the order of the log. */
 static void
 count_claimable(PjByPair *reader, Datum tenant, int64 limit,
 				PjOutboxCounts *counts)
 {
 	note_oldest(counts, get_int8(reader, Anum_log_seq));
-	for (int i = 0; i < limit && pj_by_pair_at(reader, tenant); i++)
+	for (int i = 0; i < limit && at_row(reader, tenant); i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		counts->untried++;
@@ -100,7 +117,7 @@ static void
 count_blocked(PjByPair *reader, Datum tenant, int64 limit,
 			  PjOutboxCounts *counts)
 {
-	for (int i = 0; i < limit && pj_by_pair_at(reader, tenant); i++)
+	for (int i = 0; i < limit && at_row(reader, tenant); i++)
 	{
 		char		shadow = get_letter(reader, Anum_shadow);
 
@@ -142,7 +159,7 @@ note_broken(PjByPair *reader, PjBrokenItem *item)
 static void
 count_failed(PjByPair *reader, Datum tenant, PjOutboxCounts *counts)
 {
-	while (counts->failed < PJ_MAX_COUNT && pj_by_pair_at(reader, tenant))
+	while (counts->failed < PJ_MAX_COUNT && at_row(reader, tenant))
 	{
 		int64		log_seq = get_int8(reader, Anum_log_seq);
 
@@ -162,7 +179,7 @@ count_dead(PjByPair *reader, Datum tenant, PjOutboxCounts *counts)
 {
 	note_broken(reader, &counts->first_dead);
 	note_oldest(counts, counts->first_dead.log_seq);
-	while (counts->dead < PJ_MAX_COUNT && pj_by_pair_at(reader, tenant))
+	while (counts->dead < PJ_MAX_COUNT && at_row(reader, tenant))
 	{
 		TimestampTz since = get_int8(reader, Anum_updated_at);
 
@@ -173,20 +190,24 @@ count_dead(PjByPair *reader, Datum tenant, PjOutboxCounts *counts)
 	}
 }
 
-/* What there is of a pair.  The tenant stays in memory (by_pair.c). */
+/*
+ * What there is of a pair, or of all pairs of a projection if tenant is 0; of
+ * those it is not known which item is the oldest.  The tenant stays in memory
+ * (by_pair.c).
+ */
 void
 pj_outbox_look(PjOutboxLook *look, int32 projection_id, Datum tenant,
 			   PjOutboxCounts *counts)
 {
 	memset(counts, 0, sizeof(PjOutboxCounts));
-	if (pj_by_pair_find(&look->claimable, projection_id, tenant))
+	if (find_row(&look->claimable, projection_id, tenant))
 		count_claimable(&look->claimable, tenant, look->limit, counts);
-	if (!pj_by_pair_find(&look->blocked, projection_id, tenant))
+	if (!find_row(&look->blocked, projection_id, tenant))
 		return;
 	count_blocked(&look->blocked, tenant, look->limit, counts);
-	if (pj_by_pair_find(&look->failed, projection_id, tenant))
+	if (find_row(&look->failed, projection_id, tenant))
 		count_failed(&look->failed, tenant, counts);
-	if (pj_by_pair_find(&look->dead, projection_id, tenant))
+	if (find_row(&look->dead, projection_id, tenant))
 		count_dead(&look->dead, tenant, counts);
 }
 

@@ -23,6 +23,8 @@ typedef enum PjState
 	PJ_STOPPED					/* at a dead event, in log order */
 } PjState;
 
+extern const char *const pj_state_names[];
+
 /*
  * Where events are applied if not to the live read model: to a build of a run,
  * or to a dry run that will be rolled back.  Its offsets, items, failures and

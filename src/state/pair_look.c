@@ -159,7 +159,7 @@ pj_pair_look_deltas(PjPairLook *look, Datum tenant)
 	MemoryContext caller = MemoryContextSwitchTo(look->context);
 	PjContext	saved;
 
-	pj_enter_internal(&saved);
+	pj_enter_previous(&saved);
 	look->ndeltas = pj_execute(&select_deltas, &tenant,
 							   tenant ? NULL : "n");
 	look->deltas = palloc_extended(sizeof(PjDeltaSum) * Max(look->ndeltas, 1),
@@ -484,7 +484,7 @@ pj_pair_look_unread(PjPairLook *look, PjUnread *unread)
 			continue;
 		note_unread(look, unread, &entry);
 	}
-	unread->none = looked == 0;
+	unread->looked = looked;
 	if (items_open)
 		pj_fetch_end(&items);
 	if (offsets_open)

@@ -97,7 +97,7 @@ typedef struct PjUnread
 	int64		limit;			/* no more are counted */
 
 	/* the result */
-	bool		none;			/* there is no event after the position */
+	int			looked;			/* so many events were read */
 	int64		count;
 	int64		oldest;			/* the first one's position, or 0 */
 	TimestampTz oldest_at;

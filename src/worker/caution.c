@@ -10,10 +10,13 @@
  * event).  So the attempt is counted whatever happens.  After max_attempts the
  * event is dead, and the others continue.
  *
+ * A run is announced batch by batch; it fails after max_attempts.
+ *
  * A pair is trusted again when a batch's number of events has been applied
  * this way, or when there are no more, and no failed event of it is waiting
- * for a retry.  Caution ends when all pairs with work are trusted, and no
- * announced event is left.
+ * for a retry.  A run in one piece is trusted after an announced batch, one in
+ * slices when it has ended.  Caution ends when all pairs with work and all runs
+ * are trusted, and no announced event is left.
  *
  * A worker that exits because some code ignores its timeout knows the pair,
  * and stores it in its mark.  Then caution is limited to that pair.
@@ -33,7 +36,9 @@
 
 #include "apply/apply.h"
 #include "base/fetch.h"
+#include "base/lock.h"
 #include "base/statement.h"
+#include "base/version.h"
 #include "ipc/shmem.h"
 #include "ipc/wakeup.h"
 #include "sandbox/deadline.h"
@@ -206,6 +211,7 @@ pj_caution_end_if_over(bool suspects)
 		return;
 	if (caution.all)
 		save_mark(false, 0, 0);
+	pj_release_slices();		/* batches that others have processed */
 	hash_destroy(caution.pairs);
 	caution.pairs = NULL;
 	caution.all = false;
@@ -258,6 +264,7 @@ unmark(int code, Datum arg)
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	if (OidIsValid(get_extension_oid("projector", true)) &&
+		pj_version_is_current() &&
 		ConditionalLockRelationOid(pj_relid(&marks_table), RowExclusiveLock))
 	{
 		pj_enter_internal(&saved);

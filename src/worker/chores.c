@@ -7,8 +7,8 @@
  * they lock are not locked for the duration of a batch.
  *
  * History means resolved failures and finished runs.  A worker deletes a
- * little of it every minute (projector.retention).  projector_prune() deletes
- * all of it.  Decisions to skip an event are kept, because every replay needs
+ * little of it every minute (projector.retention), and of the audit log
+ * (projector.audit_retention).  projector_prune() deletes all history.  Decisions to skip an event are kept, because every replay needs
  * them.
  */
 #include "base/compat.h"
@@ -31,6 +31,7 @@
 #include "rebuild/run.h"
 #include "registry/identity.h"
 #include "sandbox/user_context.h"
+#include "state/audit.h"
 #include "state/delta.h"
 #include "state/failure.h"
 #include "state/outbox.h"
@@ -151,6 +152,7 @@ projector_prune(PG_FUNCTION_ARGS)
 		count += n;
 	} while (n > 0);
 	pj_leave_internal(&saved);
+	pj_audit_count(fcinfo, count);
 	PG_RETURN_INT64(count);
 }
 
@@ -204,6 +206,7 @@ sweep(TimestampTz now)
 	pj_outbox_sweep();
 	pj_deltas_sweep();
 	prune_a_little();
+	(void) pj_audit_prune(BATCH_ROWS);
 }
 
 void

@@ -50,10 +50,6 @@
 /* How long to leave a run alone that waits for a transaction. */
 #define RUN_WAITS_MS		200
 
-/* The run whose next batch was announced, and its slice: see caution.c. */
-static int64 announced_run = 0;
-static int	announced_slice = 0;
-
 static int	turns_alone = 0;	/* how many are left of them */
 
 /* What became of a pair's batch. */
@@ -66,6 +62,19 @@ typedef enum Outcome
 
 /* ---- looking ---- */
 
+/* Is there a run that is not trusted, among those that are next? */
+static bool
+any_run_is_suspect(void)
+{
+	PjRun	   *runs;
+	int			n = pj_runs_next(NULL, MAX_RUNS, &runs);
+
+	for (int i = 0; i < n; i++)
+		if (pj_caution_needed(runs[i].projection_id, runs[i].tenant))
+			return true;
+	return false;
+}
+
 /* Look for work, and check whether caution is still needed. */
 static void
 look_for_work(void)
@@ -74,7 +83,8 @@ look_for_work(void)
 	pj_queue_fill();
 	if (pj_caution_is_on())
 		pj_caution_end_if_over(pj_queue_has_penalized() ||
-							   pj_queue_any(pj_caution_needed));
+							   pj_queue_any(pj_caution_needed) ||
+							   any_run_is_suspect());
 }
 
 /*
@@ -147,9 +157,9 @@ work_with_caution(PjStep *step)
 	}
 	find_tail(step, &bounds);
 	idle = pj_step(step, &bounds) == PJ_IDLE && step->announced == 0;
-	if (idle)
+	if (idle && step->pair.run_id == 0)
 		pj_caution_idle(step->projection_id, step->tenant);
-	else
+	else if (!idle)
 	{
 		pj_queue_put_back(step, step->announced != 0);
 		pj_queue_look_again();
@@ -237,26 +247,20 @@ report_run(const PjRun *run)
 }
 
 /*
- * Process one batch of a run.  Returns false if another run may be tried: this
- * one is locked, or has to wait.
+ * Process one batch of a run, or announce it, if the run is not trusted: then
+ * its batch follows in the next transaction.  Returns false if another run may
+ * be tried: this one is locked, or has to wait.  An announcement stays until the
+ * batch has been processed.
  */
 static bool
 work_on_run(PjRun *run)
 {
+	bool		cautious = pj_caution_needed(run->projection_id, run->tenant);
+	bool		announced = cautious && pj_run_is_announced(run);
+
 	pj_current_set(run->projection_id, run->tenant);
 	report_run(run);
-	if (pj_caution_needed(run->projection_id, run->tenant) &&
-		announced_run != run->id)
-	{
-		/* its batch follows in the next transaction */
-		announced_run = pj_run_announce(run) ? run->id : 0;
-		announced_slice = run->slice;
-		pj_queue_look_again();
-		return true;
-	}
-	run->slice = announced_run == run->id ? announced_slice : 0;
-	announced_run = 0;
-	switch (pj_run_batch(run))
+	switch (cautious && !announced ? pj_run_announce(run) : pj_run_batch(run))
 	{
 		case PJ_RUN_PASSED:
 			pj_queue_poll();
@@ -269,10 +273,12 @@ work_on_run(PjRun *run)
 			pj_penalize(PJ_PENALTY_MS);
 			break;
 		case PJ_RUN_MOVED:
+			if (!announced)
+				break;
+			pj_run_end_announcement(run);
 
 			/* another slice may have caused the crash */
-			if (run->slices == 0 &&
-				pj_caution_needed(run->projection_id, run->tenant))
+			if (run->slices == 0)
 				pj_caution_idle(run->projection_id, run->tenant);
 			break;
 	}

@@ -13,7 +13,8 @@
  * it.
  *
  * A worker exits when a session wants to drop, rename or copy its database,
- * and when the extension is gone.
+ * and when the extension is gone.  If the extension must be updated first, the
+ * worker waits for that.
  *
  * An error that no event has caused ends the batch but not the worker: it is
  * reported in the server log, and the pair is left alone for a while.
@@ -21,6 +22,7 @@
 #include "base/compat.h"
 
 #include "access/xact.h"
+#include "commands/dbcommands.h"
 #include "commands/extension.h"
 #include "libpq/pqsignal.h"
 #include "miscadmin.h"
@@ -39,6 +41,7 @@
 
 #include "base/guc.h"
 #include "base/lock.h"
+#include "base/version.h"
 #include "ipc/shmem.h"
 #include "log/log_read.h"
 #include "sandbox/deadline.h"
@@ -103,6 +106,55 @@ check_extension(void)
 	proc_exit(0);
 }
 
+/*
+ * Is the extension's version the library's own?  The first worker of a
+ * database reports why nothing is applied.
+ */
+static bool
+is_current(bool report)
+{
+	const char *problem;
+
+	StartTransactionCommand();
+	check_extension();
+	pj_version_forget();
+	problem = pj_version_problem();
+	if (problem && report)
+		ereport(WARNING,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("nothing is applied in database \"%s\": %s",
+					   get_database_name(MyDatabaseId), problem),
+				errhint("%s", pj_version_hint()));
+	CommitTransactionCommand();
+	return problem == NULL;
+}
+
+/*
+ * Wait until the extension's version is the library's own.  This worker counts
+ * as serving: the launcher need not try the database again, and the update
+ * wakes it.
+ */
+static void
+await_update(void)
+{
+	bool		serving;
+
+	(void) pj_slot_count(MyDatabaseId, &serving);
+	while (!is_current(!serving))
+	{
+		pj_slot_serving();
+		serving = true;
+		pj_turn_start_others();
+		if (pj_turn_is_over(busy_at, DT_NOEND))
+			proc_exit(0);
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 Min(pj_naptime, LEAVE_CHECK_MS), PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		check_leave();
+	}
+}
+
 /* ---- working and sleeping ---- */
 
 static void
@@ -122,6 +174,8 @@ run_transaction(void (*body) (void))
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	check_extension();
+	if (!pj_version_is_current())
+		proc_exit(0);			/* the next worker waits for the update */
 	pj_enter_internal(&saved);
 	lazily = false;
 	body();
@@ -310,6 +364,7 @@ projector_worker_main(Datum arg)
 
 	pj_between_calls(check_wanted);
 	check_leave();				/* before anything is read or published */
+	await_update();
 	run_transaction(begin);
 	pj_slot_serving();
 	pj_wake_launcher(InvalidOid);

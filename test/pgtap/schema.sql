@@ -24,8 +24,8 @@ SELECT is_empty($$
 $$, 'tables and views live in schema projector');
 
 -- ---- tables ----
-SELECT tables_are('projector', '{events,projections,projection_offsets,projection_cursors,apply_outbox,projection_failures,projection_runs,projection_run_slices,projection_deltas,projection_digests,worker_marks}'::name[]);
-SELECT views_are('projector', '{outbox,offsets,failures,runs,progress,status,status_by_tenant,problems,missing_events}'::name[]);
+SELECT tables_are('projector', '{events,projections,projection_offsets,projection_cursors,apply_outbox,projection_failures,projection_runs,projection_run_slices,projection_deltas,projection_digests,worker_marks,audit_log}'::name[]);
+SELECT views_are('projector', '{outbox,offsets,failures,runs,progress,status,status_by_tenant,problems,missing_events,audit,metrics,metrics_by_tenant}'::name[]);
 
 CREATE FUNCTION columns_of(rel text) RETURNS TABLE (column_name name, type text, required boolean)
 LANGUAGE sql AS $$
@@ -206,6 +206,7 @@ SELECT set_eq($$ SELECT proname::text COLLATE "default" || '(' || pg_get_functio
     'projector_explain(name text, tenant_id text, key text) -> TABLE(log_seq bigint, aggregate_id text, sequence_number bigint, event_type text, recorded_at timestamp with time zone, payload jsonb, state jsonb)',
     'projector_grant(role text, "as" text) -> void',
     'projector_health(OUT level text, OUT reason text) -> record',
+    'projector_openmetrics() -> text',
     'projector_is_replay() -> boolean',
     'projector_note(failure_id bigint, note jsonb) -> void',
     'projector_pause(name text, tenant_id text DEFAULT NULL::text, reason text DEFAULT NULL::text) -> void',
@@ -241,7 +242,8 @@ SELECT is_empty($$ SELECT p.oid::regprocedure FROM pg_proc p
     JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'projector',
     aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
     WHERE a.grantee = 0 AND p.proname NOT IN ('projector_tenant_id', 'in_projection', 'guard_tenant',
-        'is_home', 'definition_now', 'problem', 'no_worker', 'appenders', 'worker_activity', 'worker_waits_since', 'item_waits') $$,
+        'is_home', 'definition_now', 'problem', 'no_worker', 'appenders', 'worker_activity', 'worker_waits_since', 'item_waits',
+        'metrics_of_projections', 'metrics_of_tenants') $$,
     'PUBLIC may not execute any function but those for policies and triggers, and those that views call');
 SELECT is_empty($$ SELECT c.oid::regclass, a.privilege_type FROM pg_class c,
     aclexplode(coalesce(c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's'::"char" ELSE 'r' END, c.relowner))) a

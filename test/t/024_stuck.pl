@@ -149,6 +149,54 @@ sql(q{SELECT projector_append('acme', 'restarted', 'E', '{}')});
 is(sql(q{SELECT projector_wait('async', 'acme', 'restarted', 1, '60 s')}), 'applied', 'after an orderly restart');
 is(sql(q{SELECT count(*) FROM projector.worker_marks WHERE cautious}), 0, 'there is no caution');
 
+# A run that crashes the server, in one piece and in slices.  Nothing else is to do then.
+sql(<<'EOS');
+ALTER SYSTEM SET projector.workers = 2;
+CREATE TABLE armed (id int);
+CREATE TABLE falls (LIKE counts INCLUDING ALL);
+CREATE FUNCTION die() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('COPY (SELECT 1) TO PROGRAM %L', 'kill -9 ' || pg_backend_pid());
+    PERFORM pg_sleep(10);
+END $$;
+CREATE FUNCTION fall(s falls, e projector.event) RETURNS falls IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+    IF e.payload ? 'fall' AND EXISTS (TABLE armed) THEN
+        PERFORM die();
+    END IF;
+    s.tenant_id := e.tenant_id;
+    s.id := e.aggregate_id;
+    s.n := coalesce(s.n, 0) + 1;
+    RETURN s;
+END $$;
+INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload)
+    SELECT 'falls', 'a' || a, s, 'Fall', CASE WHEN a = 15 AND s = 10 THEN '{"fall": 1}' ELSE '{}' END::jsonb
+    FROM generate_series(1, 20) s, generate_series(10, 29) a ORDER BY s, a;
+SELECT projector_create('falls', fold => 'fall', targets => '{falls}', event_types => '{Fall}',
+    options => '{"max_attempts": 2, "batch_size": 10}');
+EOS
+comes_true(q{SELECT sum(n) = 400 FROM falls}, 'all is applied');
+foreach my $slice_events (1000, 100)
+{
+	sql("ALTER SYSTEM SET projector.slice_events = $slice_events");
+	$node->reload;
+	comes_true("current_setting('projector.slice_events') = '$slice_events'", "a run is cut into slices of $slice_events events");
+	sql('INSERT INTO armed VALUES (1)');
+	$before = -s $node->logfile;
+	my $run = sql(q{SELECT projector_start_run('falls', 'falls')});
+	$node->poll_query_until('postgres', "SELECT finished_at IS NOT NULL FROM projector.runs WHERE id = $run");
+	is(sql("SELECT state, error_code, slice_count > 1 FROM projector.projection_runs WHERE id = $run"), 'failed|PJ010|' . ($slice_events == 100 ? 't' : 'f'),
+		'a run that crashes the server fails in the end');
+	$log = substr(slurp_file($node->logfile), $before);
+	$crashes = () = $log =~ /was terminated by signal 9/g;
+	is($crashes, 3, 'after the first crash, and max_attempts more');
+	is(sql(q{SELECT count(*), sum(n) FROM falls}), '20|400', 'readers see the old rows');
+	sql('TRUNCATE armed');
+	comes_true(q{SELECT bool_and(NOT cautious) FROM projector.worker_marks}, 'caution ends');
+	$run = sql(q{SELECT projector_start_run('falls', 'falls')});
+	comes_true("SELECT state = 'completed' FROM projector.runs WHERE id = $run", 'the next run completes');
+}
+
 # DROP EXTENSION and DROP DATABASE while a worker is busy
 sql('CREATE DATABASE busy');
 for my $i (1 .. 10)

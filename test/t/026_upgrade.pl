@@ -1,36 +1,76 @@
-# pg_upgrade: the guard does not interfere, and the projections of the new
-# cluster are adopted like those of a copy.
+# pg_upgrade of a cluster with the previous version of the extension and its data in
+# every state.  In the new cluster the extension is updated, the projections are
+# adopted like those of a copy, and the backlog drains.
+#
+# OLD_INSTALL names the programs of the old cluster, of an earlier major version
+# (harness/upgrade); without it both clusters are of the same.
 use strict;
 use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ProjectorTest;
+use ReleaseData;
 use Test::More;
 
-my $old = PostgreSQL::Test::Cluster->new('old');
-$old->init;
+my $previous = '0.9';
+my $settings = <<'EOC';
+shared_preload_libraries = 'projector'
+projector.workers = 2
+projector.slice_events = 20
+fsync = off
+EOC
+
+# Checksums are the default since 18.
+my $old = PostgreSQL::Test::Cluster->new('old', $ENV{OLD_INSTALL} ? (install_path => $ENV{OLD_INSTALL}) : ());
+$old->init(extra => ['-k']);
+$old->append_conf('postgresql.conf', $settings);
 $old->start;
-$old->safe_psql('postgres', q{
-CREATE EXTENSION projector;
+use_node($old);
+sql("CREATE EXTENSION projector VERSION '$previous'");
+load_release($old, 'postgres', $previous);
+settle_release('postgres');
+sql('CREATE DATABASE current');
+sql(q{CREATE EXTENSION projector;
 CREATE TABLE stock (tenant_id text, id text, n int NOT NULL DEFAULT 0, last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
 SET client_min_messages = warning;
 SELECT projector_create('stock', fold_columns => '{"n": "s.n + 1"}', targets => '{stock}', mode => 'inline');
-SELECT projector_append('acme', 'a', 'E', '{}')});
+SELECT projector_append('acme', 'a', 'E', '{}')}, 'current');
+my $tables = join(' UNION ALL ', map { "SELECT '$_', md5(string_agg(x::text, ' ' ORDER BY x::text)) FROM projector.$_ x" }
+	qw(events projections projection_offsets projection_cursors projection_deltas projection_digests apply_outbox projection_failures projection_runs
+	projection_run_slices));
+my $before = sql($tables);
 $old->stop;
 
 my $new = PostgreSQL::Test::Cluster->new('new');
-$new->init;
-chdir ${PostgreSQL::Test::Utils::tmp_check};
-command_ok([ 'pg_upgrade', '--no-sync', '-d', $old->data_dir, '-D', $new->data_dir,
-	'-b', $old->config_data('--bindir'), '-B', $new->config_data('--bindir'), '-s', $new->host, '-p', $old->port, '-P', $new->port ],
-	'pg_upgrade of a database with a live projection');
+$new->init(extra => ['-k']);
+$new->append_conf('postgresql.conf', $settings);
+{
+	# it writes files into the current directory
+	chdir $PostgreSQL::Test::Utils::tmp_check or die;
+	$new->command_ok([ 'pg_upgrade', '--no-sync', '-d', $old->data_dir, '-D', $new->data_dir,
+		'-b', $ENV{OLD_INSTALL} ? "$ENV{OLD_INSTALL}/bin" : $old->config_data('--bindir'),
+		'-B', $new->config_data('--bindir'), '-s', $new->host, '-p', $old->port, '-P', $new->port ],
+		'pg_upgrade from ' . $old->config_data('--version') . ' to ' . $new->config_data('--version'));
+}
 $new->start;
+use_node($new);
 
+# The previous version, after pg_upgrade and before its update.
+is(sql(q{SELECT extversion FROM pg_extension WHERE extname = 'projector'}), $previous, 'the version is the same');
+is(sql($tables), $before, 'no row has changed');
+is(sql(q{SELECT projector_append('acme', 'new', 'Added', '{"amount": 1}')}), '1', 'events can be appended');
+sql('ALTER EXTENSION projector UPDATE');
+is(sql(q{SELECT DISTINCT state FROM projector.status WHERE mode <> 'off'}), 'dormant', 'the projections are dormant');
+is(sql('SELECT projector_adopt()'), sql('SELECT count(*) FROM projector.projections'), 'they are adopted');
+drains_to_the_oracle('postgres');
+
+# This version.
 my ($out, $err) = ('', '');
-$new->psql('postgres', 'SELECT projector_adopt()', stdout => \$out, stderr => \$err);
+$new->psql('current', 'SELECT projector_adopt()', stdout => \$out, stderr => \$err);
 is($out, '1', 'the projection is adopted');
 like($err, qr/NOTICE:  projection "stock" is adopted: owner \S+, targets public.stock/, 'and the choice is said');
-is($new->safe_psql('postgres', q{SELECT projector_append('acme', 'a', 'E', '{}'); SELECT n FROM stock}), "2\n2", 'it runs');
-$new->psql('postgres', 'DROP TABLE stock', stderr => \$err);
+is(sql(q{SELECT projector_append('acme', 'a', 'E', '{}'); SELECT n FROM stock}, 'current'), "2\n2", 'it runs');
+$new->psql('current', 'DROP TABLE stock', stderr => \$err);
 like($err, qr/cannot drop table public.stock because projection "stock" uses it/, 'and is guarded');
 $new->stop;
 done_testing();
