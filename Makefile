@@ -13,14 +13,21 @@
 #   make format                             lay out the C files (pgindent)
 #   make lint                               static analysis
 #   make coverage                           which lines the tests run
+#   make deb                                Debian packages, in build/ (PG=17, PG=18)
+#   make test-deb                           the same, installed in a fresh Debian
+#   make dist                               the release archive for PGXN, in build/
 #
-# demo, test, bench and the last three need only make and a shell at first: as root on Debian
-# they install the missing packages.
+# All but the first line, check-layers and dist need only make and a shell at
+# first: as root on Debian they install the missing packages.
 
 PG ?= 15
 DEBIAN_PG_CONFIG := /usr/lib/postgresql/$(PG)/bin/pg_config
 PG_CONFIG ?= $(firstword $(wildcard $(DEBIAN_PG_CONFIG)) pg_config)
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+
+# In a build in another directory (make -f /source/Makefile, or VPATH=/source)
+# the source is not in the current directory.
+top := $(patsubst %/,%,$(or $(VPATH),$(dir $(firstword $(MAKEFILE_LIST)))))
 
 MODULE_big = projector
 EXTENSION = projector
@@ -28,10 +35,14 @@ EXTENSION_SQL = projector--1.0.sql
 DATA_built = $(EXTENSION_SQL)
 
 # Released versions, and the scripts that lead from one to the next.
-DATA = $(patsubst $(or $(top),.)/%,%,$(sort $(wildcard $(addprefix \
-	$(or $(top),.)/src/sql/,released/*.sql upgrade/*.sql))))
+DATA = $(patsubst $(top)/%,%,$(sort $(wildcard $(addprefix \
+	$(top)/src/sql/,released/*.sql upgrade/*.sql))))
 
-OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/*/*.c)))
+OBJS := $(patsubst $(top)/%.c,%.o,$(sort $(wildcard $(top)/src/*.c $(top)/src/*/*.c)))
+# Without objects, an empty library would be linked without an error.
+ifeq ($(OBJS),)
+SHLIB_PREREQS = no-objects
+endif
 
 # Headers are named by folder: "log/append.h".
 PG_CPPFLAGS = -iquote $(srcdir)/src
@@ -43,14 +54,16 @@ PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
 
 # Topics named in REGRESS_FIRST run before the others, which run by name.
 REGRESS_FIRST =
-REGRESS_ALL := $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
+REGRESS_ALL := $(patsubst $(top)/sql/%.sql,%,$(sort $(wildcard $(top)/sql/*.sql)))
 REGRESS := $(strip $(REGRESS_FIRST) $(filter-out $(REGRESS_FIRST),$(REGRESS_ALL)))
-ISOLATION := $(patsubst test/isolation/specs/%.spec,%,$(sort $(wildcard test/isolation/specs/*.spec)))
-# Payloads are JSON, which should be UTF-8.
-REGRESS_OPTS = --encoding=UTF8
-ISOLATION_OPTS = --inputdir=test/isolation --encoding=UTF8
+ISOLATION := $(patsubst $(top)/test/isolation/specs/%.spec,%,$(sort $(wildcard $(top)/test/isolation/specs/*.spec)))
 
-# The tests apply events themselves, so no worker may run.
+# The tests apply events themselves, so no worker may run in their databases.
+# Those are created before pg_regress starts, because it cannot change their
+# settings. The tests include files from the current directory.
+REGRESS_OPTS = --use-existing
+ISOLATION_OPTS = --inputdir=$(top)/test/isolation --use-existing
+REGRESS_PREP = prepare-installcheck
 installcheck: export PGOPTIONS += -c projector.autostart=off
 
 EXTRA_CLEAN = build results output_iso regression.diffs regression.out
@@ -71,11 +84,26 @@ clean:
 	rm -rf $(EXTRA_CLEAN)
 endif
 
-$(OBJS) $(OBJS:.o=.bc): $(sort $(wildcard src/*/*.h)) Makefile
+# Absolute, because make would find a relative one in VPATH.
+OBJECT_DIRS := $(addprefix $(CURDIR)/,$(sort $(dir $(OBJS))))
 
-SQL_PARTS = $(sort $(wildcard src/sql/[0-9][0-9]_*.sql))
+$(OBJS) $(OBJS:.o=.bc): $(sort $(wildcard $(top)/src/*/*.h)) $(top)/Makefile | $(OBJECT_DIRS)
 
-$(EXTENSION_SQL): $(SQL_PARTS) Makefile
+no-objects:
+	@echo 'there are no C files in $(top)/src' >&2
+	@exit 1
+
+$(OBJECT_DIRS):
+	mkdir -p $@
+
+prepare-installcheck:
+	$(if $(REGRESS),$(top)/$(HARNESS)/create-database $(CONTRIB_TESTDB))
+	$(if $(ISOLATION),$(top)/$(HARNESS)/create-database $(ISOLATION_TESTDB))
+	[ -e sql ] || ln -s $(abspath $(top))/sql sql
+
+SQL_PARTS = $(sort $(wildcard $(top)/src/sql/[0-9][0-9]_*.sql))
+
+$(EXTENSION_SQL): $(SQL_PARTS) $(top)/Makefile
 	{ printf '%s\n' '\echo Use "CREATE EXTENSION projector" to load this file. \quit'; \
 	  cat $(SQL_PARTS); } >$@.tmp
 	mv $@.tmp $@
@@ -107,4 +135,7 @@ format lint coverage:
 	@$(HARNESS)/packages $$(sed -n 's/^# packages: //p' $(HARNESS)/$@)
 	@$(HARNESS)/$@
 
-.PHONY: demo test test-matrix bench bench-report check-layers format lint coverage
+deb test-deb dist:
+	@$(HARNESS)/$@
+
+.PHONY: deb test-deb dist no-objects prepare-installcheck demo test test-matrix bench bench-report check-layers format lint coverage

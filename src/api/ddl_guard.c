@@ -58,7 +58,8 @@ static PjStatement select_dropped = {
 	.sql = "SELECT objid, CASE WHEN objsubid > 0"
 	" THEN address_names[cardinality(address_names)] END,"
 	" object_identity FROM pg_event_trigger_dropped_objects()"
-	" WHERE classid = 'pg_class'::regclass AND objid = ANY ($1)",
+	" WHERE classid = 'pg_class'::regclass AND objid = ANY ($1)"
+	" /* projector */",
 	.expect = SPI_OK_SELECT,
 	.nargs = 1,
 	.argtypes = {OIDARRAYOID},
@@ -70,7 +71,7 @@ static PjStatement select_altered = {
 	" FROM pg_event_trigger_ddl_commands() AS c"
 	" LEFT JOIN LATERAL pg_partition_ancestors(c.objid) AS a ON true"
 	" WHERE c.classid = 'pg_class'::regclass"
-	" AND coalesce(a.relid, c.objid) = ANY ($1)",
+	" AND coalesce(a.relid, c.objid) = ANY ($1) /* projector */",
 	.expect = SPI_OK_SELECT,
 	.nargs = 1,
 	.argtypes = {OIDARRAYOID},

@@ -55,7 +55,8 @@ static PjStatement select_appenders = {
 	" AND k.database = " THIS_DATABASE
 	" AND k.mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock',"
 	" 'ExclusiveLock', 'AccessExclusiveLock')"
-	" AND k.pid IS DISTINCT FROM pg_backend_pid() ORDER BY 5, 1",
+	" AND k.pid IS DISTINCT FROM pg_backend_pid() ORDER BY 5, 1"
+	" /* projector */",
 	.expect = SPI_OK_SELECT,
 	.joins_sets = true,
 };
@@ -71,7 +72,7 @@ static PjStatement select_lockers = {
 	" AND l.mode = 'ExclusiveLock' AND l.objsubid IN ($1, $2, $3)"
 	" AND l.database = " THIS_DATABASE
 	" AND a.backend_type <> 'projector worker'"
-	" AND l.pid <> pg_backend_pid() ORDER BY 1, 2, 5",
+	" AND l.pid <> pg_backend_pid() ORDER BY 1, 2, 5 /* projector */",
 	.expect = SPI_OK_SELECT,
 	.nargs = 3,
 	.argtypes = {INT4OID, INT4OID, INT4OID},

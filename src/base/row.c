@@ -75,7 +75,7 @@ insert_index_entries(Relation heap, TupleTableSlot *slot,
 /*
  * Update exactly this version of a row.  Returns false if it is outdated.  The
  * active snapshot is older than our read of the row, so its line pointer cannot
- * have been reused.
+ * have been reused.  The caller has found no triggers on the table.
  */
 bool
 pj_row_update(Relation heap, HeapTuple row, const PjRowChange *change)
@@ -104,7 +104,7 @@ pj_row_update(Relation heap, HeapTuple row, const PjRowChange *change)
 }
 
 /*
- * Delete a row that this transaction has locked.  Returns false if it is not
+ * Delete a row that this transaction has locked; as above.  Returns false if it is not
  * there any more.  Nothing is waited for, but heap_delete() must be told that it
  * may wait: otherwise it takes our own lock for another transaction's.
  */

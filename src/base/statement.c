@@ -4,7 +4,8 @@
  *
  * A statement's text is a constant, and its values are always parameters.  It
  * runs inside pj_enter_internal(), so that names do not depend on the
- * session's search_path and role.
+ * session's search_path and role.  It names schema projector or has the
+ * comment "projector", so that it is recognised in pg_stat_statements.
  *
  * Plans are generic and cached.  A plan made while a table was small would
  * still be used when it is large, so the planner gets no choice: statements

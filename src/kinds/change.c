@@ -15,7 +15,7 @@
 #include "sandbox/user_context.h"
 
 static PjStatement merge = {
-	.sql = "SELECT jsonb_strip_nulls($1 || $2)",
+	.sql = "SELECT jsonb_strip_nulls($1 || $2) /* projector */",
 	.expect = SPI_OK_SELECT,
 	.nargs = 2,
 	.argtypes = {JSONBOID, JSONBOID},

@@ -48,8 +48,8 @@
 	" FROM " side ")"
 
 static const char compare_sql[] =
-"SELECT coalesce(l.key, r.key), coalesce(l.n, r.n), l.key IS NOT NULL,"
-" r.key IS NOT NULL, count(*) OVER ()"
+"SELECT /* projector */ coalesce(l.key, r.key), coalesce(l.n, r.n),"
+" l.key IS NOT NULL, r.key IS NOT NULL, count(*) OVER ()"
 " FROM " NUMBERED("live") " l FULL JOIN " NUMBERED("rebuilt") " r"
 " ON r.key = l.key AND r.n = l.n"
 " WHERE (l.high, l.low) IS DISTINCT FROM (r.high, r.low)"

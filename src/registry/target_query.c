@@ -3,7 +3,8 @@
  *	  All SQL that contains the names of target tables.
  *
  * Names of tables and columns are inserted into SQL only in this file, and are
- * always quoted.
+ * always quoted.  The comment in each statement is for those who find it in
+ * pg_stat_statements.
  */
 #include "base/compat.h"
 
@@ -88,7 +89,8 @@ pj_target_checkpoint_query(const PjProjection *projection)
 
 	if (key == NULL)
 		pj_target_refuse_altered(projection, table);
-	return psprintf("SELECT last_event_version::bigint, last_event_id::uuid"
+	return psprintf("SELECT /* projector */"
+					" last_event_version::bigint, last_event_id::uuid"
 					" FROM %s %s WHERE %s AND %s", table, alias,
 					of_tenant(relid, alias), is_id(relid, alias, key, 2));
 }
@@ -101,7 +103,7 @@ char *
 pj_target_delete_query(Oid relid, bool aggregate)
 {
 	char	   *alias = row_alias(relid);
-	char	   *all = psprintf("DELETE FROM %s %s WHERE %s",
+	char	   *all = psprintf("DELETE /* projector */ FROM %s %s WHERE %s",
 							   pj_target_name(relid), alias,
 							   of_tenant(relid, alias));
 
@@ -194,7 +196,7 @@ pj_target_rows_query(Relation rel, const PjProjection *projection, bool shown,
 	Bitmapset  *identity = identity_columns(rel, projection);
 	char	   *query;
 
-	query = psprintf("SELECT %s, %s, %s%s FROM %s %s WHERE %s",
+	query = psprintf("SELECT /* projector */ %s, %s, %s%s FROM %s %s WHERE %s",
 					 identity ?
 					 psprintf("ROW(%s)::pg_catalog.text",
 							  column_list(rel, alias, identity, projection)) :
@@ -223,7 +225,7 @@ pj_target_exists_query(Oid relid)
 {
 	char	   *alias = row_alias(relid);
 
-	return psprintf("SELECT FROM %s %s WHERE %s LIMIT 1",
+	return psprintf("SELECT /* projector */ FROM %s %s WHERE %s LIMIT 1",
 					pj_target_name(relid), alias, of_tenant(relid, alias));
 }
 
@@ -233,7 +235,8 @@ pj_target_tenants_query(Oid relid)
 {
 	char	   *alias = row_alias(relid);
 
-	return psprintf("SELECT DISTINCT %s COLLATE pg_catalog.\"C\" FROM %s %s"
+	return psprintf("SELECT /* projector */ DISTINCT %s"
+					" COLLATE pg_catalog.\"C\" FROM %s %s"
 					" WHERE %s.tenant_id IS NOT NULL",
 					text_of(relid, alias, "tenant_id"), pj_target_name(relid),
 					alias, alias);

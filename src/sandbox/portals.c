@@ -27,7 +27,7 @@
 #include "sandbox/user_context.h"
 
 static PjStatement select_cursors = {
-	.sql = "SELECT name FROM pg_catalog.pg_cursor()",
+	.sql = "SELECT name FROM pg_catalog.pg_cursor() /* projector */",
 	.expect = SPI_OK_SELECT,
 };
 

@@ -9,7 +9,8 @@
  *
  * Every applied event reads and writes one of these rows, and an inline append
  * does so for a single event.  So rows are updated without SPI, which would
- * cost as much as the handler itself.
+ * cost as much as the handler itself.  Only triggers need SQL: pg_repack, for
+ * example, has one while it copies a table.
  */
 #include "base/compat.h"
 
@@ -26,6 +27,7 @@
 #include "base/fetch.h"
 #include "base/row.h"
 #include "base/statement.h"
+#include "sandbox/user_context.h"
 #include "state/offset.h"
 #include "state/offset_add.h"
 #include "state/offset_table.h"
@@ -49,6 +51,17 @@ static PjStatement insert_new_one = {
 	.expect = SPI_OK_INSERT,
 	.nargs = 5,
 	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID, UUIDOID},
+};
+
+static PjStatement move_one = {
+	.sql = "UPDATE projector.projection_offsets"
+	" SET last_sequence_number = $5, last_event_id = $6, error_count = 0,"
+	" last_error = NULL, updated_at = now()"
+	" WHERE projection_id = $1 AND tenant_id = $2 AND aggregate_id = $3"
+	" AND last_sequence_number = $4",
+	.expect = SPI_OK_UPDATE,
+	.nargs = 6,
+	.argtypes = {INT4OID, TEXTOID, TEXTOID, INT8OID, INT8OID, UUIDOID},
 };
 
 /*
@@ -182,11 +195,28 @@ update_row(Relation heap, const PjOffsetMove *move, HeapTuple row)
 	return pj_row_update(heap, row, &change);
 }
 
+/* The same by SQL, for a table with triggers. */
+static bool
+update_row_by_sql(int32 projection_id, Datum tenant, const PjOffsetMove *move)
+{
+	Datum		values[6] = {Int32GetDatum(projection_id), tenant,
+		move->from->aggregate, Int64GetDatum(move->from->last),
+	Int64GetDatum(move->to), move->event_id};
+	PjContext	saved;
+	bool		moved;
+
+	pj_enter_internal(&saved);
+	moved = pj_execute(&move_one, values, NULL) == 1;
+	pj_leave_internal(&saved);
+	return moved;
+}
+
 static bool
 update_rows(int32 projection_id, Datum tenant, const PjOffsetMove *moves,
 			int n)
 {
 	Relation	heap = table_open(pj_relid(&pj_offsets_table), RowExclusiveLock);
+	bool		triggers = heap->trigdesc != NULL;
 	bool		ok = true;
 
 	for (int i = 0; i < n && ok; i++)
@@ -195,6 +225,11 @@ update_rows(int32 projection_id, Datum tenant, const PjOffsetMove *moves,
 
 		if (!now.exists)
 			continue;
+		if (triggers)
+		{
+			ok = update_row_by_sql(projection_id, tenant, &moves[i]);
+			continue;
+		}
 		if (now.row == NULL)
 			pj_offsets_load(projection_id, tenant, &now, 1);
 		ok = now.row != NULL && now.last == moves[i].from->last &&

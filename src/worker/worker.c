@@ -365,6 +365,7 @@ projector_worker_main(Datum arg)
 	busy_at = GetCurrentTimestamp();
 
 	pj_between_calls(check_wanted);
+	check_leave();				/* before anything is read or published */
 	await_update();
 	run_transaction(begin);
 	pj_slot_serving();

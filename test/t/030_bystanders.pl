@@ -60,5 +60,25 @@ ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activi
 $node->safe_psql('other', q{BEGIN; SELECT projector_append('acme', 'a', 'E', '{}'); PREPARE TRANSACTION 'p'});
 $node->safe_psql('other', q{COMMIT PREPARED 'p'});
 ok($node->poll_query_until('other', 'SELECT count(*) = 1 FROM counts'), 'what a prepared transaction leaves is done');
+
+# Where workers are disabled, one that starts leaves before it reads anything:
+# here it would announce a position that the log has not reached.
+$node->safe_psql('postgres', 'CREATE DATABASE disabled');
+wait_for_look('disabled');
+$node->safe_psql('postgres', 'ALTER DATABASE disabled SET projector.enabled = off');
+$before = -s $node->logfile;
+$node->safe_psql('disabled', <<'EOS');
+BEGIN;
+CREATE EXTENSION projector;
+CREATE FUNCTION handle(e projector.event) RETURNS void LANGUAGE sql AS '';
+SELECT projector_create('handled', handler => 'handle');
+INSERT INTO projector.projection_cursors (projection_id, tenant_id, last_log_seq)
+SELECT projection_id, 'acme', 1000000 FROM projector.projections;
+COMMIT;
+EOS
+my $oid = $node->safe_psql('postgres', q{SELECT oid FROM pg_database WHERE datname = 'disabled'});
+$node->wait_for_log(qr/unregistering background worker "projector worker for database $oid"/, $before);
+is($node->safe_psql('disabled', q{SELECT projector_append('acme', 'a', 'E', '{}')}), '1',
+	'a worker that is disabled in its database reads nothing there');
 $node->stop('fast');
 done_testing();
