@@ -4,6 +4,8 @@
 #   make demo                               a demonstration on a throwaway server
 #                                           (PAUSE=1: Enter between chapters)
 #   make test                               every test suite on a throwaway server
+#                                           (PG=17 or 18: with that PostgreSQL, in a chroot)
+#   make test-matrix                        the same with 15, 17 and 18
 #   make bench                              every benchmark on a throwaway server
 #                                           (bench/compare REVISION: what a change costs)
 #   make bench-report                       the same, written to docs/explanation/cost.md
@@ -15,7 +17,8 @@
 # demo, test, bench and the last three need only make and a shell at first: as root on Debian
 # they install the missing packages.
 
-DEBIAN_PG_CONFIG := /usr/lib/postgresql/15/bin/pg_config
+PG ?= 15
+DEBIAN_PG_CONFIG := /usr/lib/postgresql/$(PG)/bin/pg_config
 PG_CONFIG ?= $(firstword $(wildcard $(DEBIAN_PG_CONFIG)) pg_config)
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 
@@ -58,7 +61,7 @@ ifneq ($(wildcard $(PGXS)),)
 include $(PGXS)
 else
 all install installcheck:
-	@echo '$(PG_CONFIG) does not lead to PGXS: install postgresql-server-dev-15,' >&2
+	@echo '$(PG_CONFIG) does not lead to PGXS: install postgresql-server-dev-$(PG),' >&2
 	@echo 'or name another server with PG_CONFIG=/path/to/pg_config.' >&2
 	@echo '("make test" and "make demo" install what they need when run as root.)' >&2
 	@exit 1
@@ -83,6 +86,9 @@ demo:
 test:
 	@$(HARNESS)/test
 
+test-matrix:
+	@$(HARNESS)/matrix 15 17 18
+
 bench:
 	@for b in bench/*; do \
 		if [ -f "$$b" ] && [ -x "$$b" ] && [ "$$b" != bench/compare ] && \
@@ -101,4 +107,4 @@ format lint coverage:
 	@$(HARNESS)/packages $$(sed -n 's/^# packages: //p' $(HARNESS)/$@)
 	@$(HARNESS)/$@
 
-.PHONY: demo test bench bench-report check-layers format lint coverage
+.PHONY: demo test test-matrix bench bench-report check-layers format lint coverage

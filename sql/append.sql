@@ -309,17 +309,6 @@ SELECT projector_append('acme', 'l-1', 'A', '{}');
 \set VERBOSITY default
 ROLLBACK;
 
--- MERGE inserts like INSERT
-MERGE INTO projector.events e USING (VALUES (1), (2)) v (n)
-    ON e.tenant_id = 'acme' AND e.aggregate_id = 'm-1' AND e.sequence_number = v.n
-    WHEN NOT MATCHED THEN INSERT (tenant_id, aggregate_id, sequence_number, event_type, payload)
-        VALUES ('acme', 'm-1', v.n, 'A', '{}');
-SELECT try($$MERGE INTO projector.events e USING (VALUES (4)) v (n)
-    ON e.tenant_id = 'acme' AND e.aggregate_id = 'm-1' AND e.sequence_number = v.n
-    WHEN NOT MATCHED THEN INSERT (tenant_id, aggregate_id, sequence_number, event_type, payload)
-        VALUES ('acme', 'm-1', v.n, 'A', '{}')$$);
-SELECT count(*) FROM projector.events WHERE aggregate_id = 'm-1';
-
 --
 -- COPY
 --
@@ -363,8 +352,6 @@ SELECT try($$UPDATE projector.events SET payload = '{}' WHERE false$$);
 SELECT try($$INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload)
     VALUES ('acme', 'i-1', 4, 'A', '{"a": 44}')
     ON CONFLICT (tenant_id, aggregate_id, sequence_number) DO UPDATE SET payload = excluded.payload$$);
-SELECT try($$MERGE INTO projector.events e USING (VALUES (1)) v (n) ON e.aggregate_id = 'm-1'
-    WHEN MATCHED THEN DELETE$$);
 -- ON CONFLICT DO NOTHING changes nothing and is allowed
 INSERT INTO projector.events (tenant_id, aggregate_id, sequence_number, event_type, payload)
     VALUES ('acme', 'i-1', 4, 'A', '{"a": 44}') ON CONFLICT DO NOTHING;

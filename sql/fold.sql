@@ -63,7 +63,9 @@ SELECT try($$SELECT projector_create('p', fold_columns => '{"item_id": "e.aggreg
 SELECT try($$SELECT projector_create('p', fold_columns => '{"last_event_version": "1"}', targets => '{stock}')$$);
 SELECT try($$SELECT projector_create('p', fold_columns => '{"on_hand": "s.on_hand +"}', targets => '{stock}')$$);
 SELECT try($$SELECT projector_create('p', fold_columns => '{"on_hand": "s.in_hand"}', targets => '{stock}')$$);
-SELECT try($$SELECT projector_create('p', fold_columns => '{"on_hand": "on_hand"}', targets => '{stock}')$$);
+-- (where PostgreSQL says so depends on its version)
+SELECT split_part(t, E'\n', 1), t ~ 'There is a column named "on_hand" in table "s"'
+    FROM try($$SELECT projector_create('p', fold_columns => '{"on_hand": "on_hand"}', targets => '{stock}')$$) t;
 SELECT try($$SELECT projector_create('p', fold_columns => '{"on_hand": "e.payload"}', targets => '{stock}')$$);
 SELECT try($$SELECT projector_create('p', fold_columns => '{"on_hand": "1, 2"}', targets => '{stock}')$$);
 SELECT try($$SELECT projector_create('p', fold_columns => '{"on_hand": "1 FROM stock"}', targets => '{stock}')$$);

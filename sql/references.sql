@@ -14,9 +14,9 @@ CREATE TABLE log (tenant_id text, n int);
 --
 ALTER TABLE lines ADD CONSTRAINT lines_order FOREIGN KEY (tenant_id, order_id) REFERENCES orders ON DELETE CASCADE;
 SELECT try($$SELECT projector_create('orders', targets => '{orders}', fold_columns => '{"n": "s.n + 1"}')$$);
-ALTER TABLE lines DROP CONSTRAINT lines_order, ADD CONSTRAINT lines_order FOREIGN KEY (tenant_id, order_id) REFERENCES orders ON DELETE SET NULL (order_id);
+ALTER TABLE lines DROP CONSTRAINT lines_order, ADD CONSTRAINT lines_order FOREIGN KEY (tenant_id, order_id) REFERENCES orders ON DELETE SET NULL;
 SELECT try($$SELECT projector_create('orders', targets => '{orders}', fold_columns => '{"n": "s.n + 1"}')$$);
-ALTER TABLE lines DROP CONSTRAINT lines_order, ADD CONSTRAINT lines_order FOREIGN KEY (tenant_id, order_id) REFERENCES orders ON DELETE SET DEFAULT (order_id);
+ALTER TABLE lines DROP CONSTRAINT lines_order, ADD CONSTRAINT lines_order FOREIGN KEY (tenant_id, order_id) REFERENCES orders ON DELETE SET DEFAULT;
 SELECT try($$SELECT projector_create('orders', targets => '{orders}', fold_columns => '{"n": "s.n + 1"}')$$);
 -- without one, or if it is a target itself, or named
 CREATE FUNCTION handle(e projector.event) RETURNS void LANGUAGE sql AS $$

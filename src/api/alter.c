@@ -50,7 +50,7 @@ check_new_owner(const PjProjection *projection, Oid owner)
 		(void) pj_projection_owner(projection); /* raises an error */
 	if (owner == pj_projection_role(projection))
 		return;
-	if (!is_member_of_role(GetUserId(), owner))
+	if (!pj_may_become(GetUserId(), owner))
 		ereport(ERROR,
 				errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				errmsg("must be member of role \"%s\" to make it owner of projection \"%s\"",

@@ -4,24 +4,29 @@
  *
  * No other file depends on the version.  Where a function of the server has
  * changed, there is a function or macro of ours here, named for what we use it
- * for.
+ * for.  A function that older servers lack is here under its own name.
  */
 #ifndef PJ_COMPAT_H
 #define PJ_COMPAT_H
 
 #include "postgres.h"
 
-#if PG_VERSION_NUM < 150000
-#error "projector needs PostgreSQL 15 or later"
+#if PG_VERSION_NUM < 140000
+#error "projector needs PostgreSQL 14 or later"
 #endif
 
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
 #endif
 
+#if PG_VERSION_NUM >= 150000
+#include "common/pg_prng.h"
+#endif
+
 #include "nodes/execnodes.h"
 #include "nodes/parsenodes.h"
 #include "nodes/plannodes.h"
+#include "utils/timeout.h"
 
 /* ---- declarations ---- */
 
@@ -30,6 +35,12 @@
 #else
 #define PJ_NORETURN pg_attribute_noreturn()
 #endif
+
+/* ---- starting the server (storage/ipc.h) ---- */
+
+/* Have a function called that reserves shared memory; from _PG_init only. */
+extern void pj_when_reserving(void (*reserve) (void));
+extern int	pj_max_backends(void);
 
 /* ---- transactions and locks (storage/proc.h, storage/lock.h) ---- */
 
@@ -46,6 +57,12 @@
 	((VirtualTransactionId) {(lock)->backend, (lock)->lxid})
 #endif
 
+/* ---- timeouts (utils/timeout.h) ---- */
+
+/* The timeout that cancels the running statement, again and again. */
+extern TimeoutId pj_cancel_timeout;
+extern void pj_cancel_at(TimestampTz at, int again_ms);
+
 /* ---- privileges (utils/acl.h) ---- */
 
 #if PG_VERSION_NUM >= 160000
@@ -55,12 +72,14 @@
 	object_ownercheck(NamespaceRelationId, oid, role)
 #define pj_owns_extension(oid, role) \
 	object_ownercheck(ExtensionRelationId, oid, role)
+#define pj_may_become(member, role)		member_can_set_role(member, role)
 #define pj_may_execute(oid, role) \
 	(object_aclcheck(ProcedureRelationId, oid, role, ACL_EXECUTE) == ACLCHECK_OK)
 #else
 #define pj_owns_table(relid, role)		pg_class_ownercheck(relid, role)
 #define pj_owns_schema(oid, role)		pg_namespace_ownercheck(oid, role)
 #define pj_owns_extension(oid, role)	pg_extension_ownercheck(oid, role)
+#define pj_may_become(member, role)		is_member_of_role(member, role)
 #define pj_may_execute(oid, role) \
 	(pg_proc_aclcheck(oid, role, ACL_EXECUTE) == ACLCHECK_OK)
 #endif
@@ -78,6 +97,28 @@
 	index_beginscan(heap, index, snapshot, nkeys, 0)
 #endif
 
+/* Generated columns that are computed when they are read: 18 and later. */
+#if PG_VERSION_NUM >= 180000
+#define pj_has_virtual(rel) \
+	(RelationGetDescr(rel)->constr && \
+	 RelationGetDescr(rel)->constr->has_generated_virtual)
+#define pj_is_virtual(attribute) \
+	((attribute)->attgenerated == ATTRIBUTE_GENERATED_VIRTUAL)
+#define pj_virtual_expression(rel, attno) \
+	build_generation_expression(rel, attno)
+#else
+#define pj_has_virtual(rel)					((void) (rel), false)
+#define pj_is_virtual(attribute)			((void) (attribute), false)
+#define pj_virtual_expression(rel, attno)	NULL
+#endif
+
+/* Is a table's row type, with its array type, a member of its extension? */
+#if PG_VERSION_NUM >= 170000
+#define PJ_ROW_TYPES_ARE_MEMBERS	true
+#else
+#define PJ_ROW_TYPES_ARE_MEMBERS	false
+#endif
+
 /* Which indexes an update of a row must be added to. */
 #if PG_VERSION_NUM >= 160000
 #define PjUpdateIndexes TU_UpdateIndexes
@@ -93,10 +134,52 @@
 
 /* ---- settings (utils/guc_tables.h) ---- */
 
+/* Before 15, a prefix is not reserved: only settings made so far are checked. */
+#if PG_VERSION_NUM < 150000
+#define MarkGUCPrefixReserved(prefix)	EmitWarningsOnPlaceholders(prefix)
+#endif
+
 #if PG_VERSION_NUM >= 160000
 #define pj_all_settings(n)		get_guc_variables(n)
 #else
 #define pj_all_settings(n)		(*(n) = GetNumConfigOptions(), get_guc_variables())
+#endif
+
+/* ---- values ---- */
+
+/* A number of at least 0 and less than 1. */
+#if PG_VERSION_NUM >= 150000
+#define pj_random()		pg_prng_double(&pg_global_prng_state)
+#else
+#define pj_random()		(random() / (MAX_RANDOM_VALUE + 1.0))
+#endif
+
+typedef struct PjInterval
+{
+	int			years;
+	int			months;
+	int			days;
+	int64		microseconds;
+} PjInterval;
+
+extern bool pj_decode_interval(char **field, int *ftype, int nf,
+							   PjInterval *interval);
+
+/* ---- functions that return sets (funcapi.h) ---- */
+
+#if PG_VERSION_NUM < 150000
+#define MAT_SRF_USE_EXPECTED_DESC	0x01
+extern void InitMaterializedSRF(FunctionCallInfo fcinfo, bits32 flags);
+#endif
+
+/* ---- the parser (parser/analyze.h) ---- */
+
+#if PG_VERSION_NUM >= 150000
+#define pj_is_merge(node)		IsA(node, MergeStmt)
+#else
+#define pj_is_merge(node)		false
+#define parse_analyze_fixedparams(parsed, sql, types, ntypes, env) \
+	parse_analyze(parsed, sql, (Oid *) (types), ntypes, env)
 #endif
 
 /* ---- the executor and the planner ---- */

@@ -26,7 +26,6 @@ SharedArea *pj_area = NULL;
 int			pj_nslots = 0;
 
 static bool preloaded = false;
-static shmem_request_hook_type next_shmem_request = NULL;
 
 /* One slot for each worker process that the server can have. */
 static Size
@@ -140,10 +139,8 @@ pj_preloaded(void)
 }
 
 static void
-request_shmem(void)
+reserve(void)
 {
-	if (next_shmem_request)
-		next_shmem_request();
 	RequestAddinShmemSpace(add_size(MAXALIGN(sizeof(SharedControl)),
 									area_size()));
 }
@@ -155,8 +152,6 @@ pj_shmem_init(void)
 					 "the control structure must fit where nothing was reserved");
 
 	preloaded = process_shared_preload_libraries_in_progress;
-	if (!preloaded)
-		return;
-	next_shmem_request = shmem_request_hook;
-	shmem_request_hook = request_shmem;
+	if (preloaded)
+		pj_when_reserving(reserve);
 }

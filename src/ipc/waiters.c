@@ -100,14 +100,13 @@ static int	ntold = 0;
 static bool tell_all = false;
 
 static bool preloaded = false;
-static shmem_request_hook_type next_shmem_request = NULL;
 
 /* ---- shared memory ---- */
 
 static Size
 entries_size(void)
 {
-	return mul_size(sizeof(Waiter), MaxBackends);
+	return mul_size(sizeof(Waiter), pj_max_backends());
 }
 
 static Size
@@ -504,10 +503,8 @@ at_transaction_event(XactEvent event, void *arg)
 }
 
 static void
-request_shmem(void)
+reserve(void)
 {
-	if (next_shmem_request)
-		next_shmem_request();
 	RequestAddinShmemSpace(add_size(control_size(), entries_size()));
 }
 
@@ -516,8 +513,6 @@ pj_waiters_init(void)
 {
 	RegisterXactCallback(at_transaction_event, NULL);
 	preloaded = process_shared_preload_libraries_in_progress;
-	if (!preloaded)
-		return;
-	next_shmem_request = shmem_request_hook;
-	shmem_request_hook = request_shmem;
+	if (preloaded)
+		pj_when_reserving(reserve);
 }

@@ -418,7 +418,8 @@ is_plain_table(Relation target)
 
 	if (target->trigdesc ||
 		(desc->constr && (desc->constr->num_check > 0 ||
-						  desc->constr->has_generated_stored)))
+						  desc->constr->has_generated_stored)) ||
+		pj_has_virtual(target))
 		return false;
 	for (int i = 0; i < desc->natts; i++)
 		if (!TupleDescAttr(desc, i)->attisdropped &&

@@ -36,6 +36,7 @@
 #include "utils/typcache.h"
 
 #include "kinds/fold_row.h"
+#include "kinds/fold_virtual.h"
 #include "registry/target.h"
 
 /*
@@ -112,6 +113,18 @@ pj_fold_key(Relation index, AttrNumber attno, Datum value, ScanKey key)
 	elog(ERROR, "column %d is not in the primary key", attno);
 }
 
+/* Put a row in memory into the target's slot. */
+static TupleTableSlot *
+row_slot(PjFoldTarget *target, const PjFoldRow *row)
+{
+	int			natts = target->desc->natts;
+
+	ExecClearTuple(target->slot);
+	memcpy(target->slot->tts_values, row->values, sizeof(Datum) * natts);
+	memcpy(target->slot->tts_isnull, row->nulls, sizeof(bool) * natts);
+	return ExecStoreVirtualTuple(target->slot);
+}
+
 static void
 read_row(PjFoldTarget *target, TupleTableSlot *slot, PjFoldRow *row)
 {
@@ -119,6 +132,11 @@ read_row(PjFoldTarget *target, TupleTableSlot *slot, PjFoldRow *row)
 	row->place = slot->tts_tid;
 	row->stored = row->present = true;
 	heap_deform_tuple(row->tuple, target->desc, row->values, row->nulls);
+	if (target->virtual_columns)
+	{
+		pj_fold_virtual_compute(target, row, row_slot(target, row));
+		ResetPerTupleExprContext(target->estate);
+	}
 }
 
 /*
@@ -263,18 +281,7 @@ pj_fold_forget(PjFoldTarget *target, PjFoldRow *row)
 
 /* ---- writing ---- */
 
-static TupleTableSlot *
-row_slot(PjFoldTarget *target, const PjFoldRow *row)
-{
-	int			natts = target->desc->natts;
-
-	ExecClearTuple(target->slot);
-	memcpy(target->slot->tts_values, row->values, sizeof(Datum) * natts);
-	memcpy(target->slot->tts_isnull, row->nulls, sizeof(bool) * natts);
-	return ExecStoreVirtualTuple(target->slot);
-}
-
-/* Compute generated columns: the next event must see them. */
+/* Compute stored generated columns: the next event must see them. */
 static void
 compute_generated(PjFoldTarget *target, PjFoldRow *row, TupleTableSlot *slot)
 {
@@ -283,7 +290,8 @@ compute_generated(PjFoldTarget *target, PjFoldRow *row, TupleTableSlot *slot)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(target->desc, i);
 
-		if (!attribute->attisdropped && attribute->attgenerated)
+		if (!attribute->attisdropped &&
+			attribute->attgenerated == ATTRIBUTE_GENERATED_STORED)
 			pj_fold_set(target, row, i, slot->tts_isnull[i] ? (Datum) 0 :
 						datumCopy(slot->tts_values[i], attribute->attbyval,
 								  attribute->attlen), slot->tts_isnull[i]);
@@ -307,8 +315,19 @@ pj_fold_check(PjFoldTarget *target, PjFoldRow *row)
 	slot = row_slot(target, row);
 	if (constr->has_generated_stored)
 		compute_generated(target, row, slot);
+	pj_fold_virtual_compute(target, row, slot);
 	ExecConstraints(target->info, slot, target->estate);
 	ResetPerTupleExprContext(target->estate);
+}
+
+/* A row as it is stored. */
+static TupleTableSlot *
+stored_slot(PjFoldTarget *target, const PjFoldRow *row)
+{
+	TupleTableSlot *slot = row_slot(target, row);
+
+	pj_fold_virtual_remove(target, slot);
+	return slot;
 }
 
 /* Only the tid of slot "old" is used. */
@@ -319,12 +338,12 @@ write_row(PjFoldTarget *target, EPQState *epqstate, TupleTableSlot *old,
 	old->tts_tid = row->place;
 	if (row->stored && row->present)
 		ExecSimpleRelationUpdate(target->store_info, target->estate, epqstate, old,
-								 row_slot(target, row));
+								 stored_slot(target, row));
 	else if (row->stored)
 		ExecSimpleRelationDelete(target->store_info, target->estate, epqstate, old);
 	else if (row->present)
 		ExecSimpleRelationInsert(target->store_info, target->estate,
-								 row_slot(target, row));
+								 stored_slot(target, row));
 }
 
 /* Write the rows that have changed. */
@@ -464,6 +483,7 @@ pj_fold_open(PjFoldTarget *target, const PjProjection *projection, Oid relid,
 	if (target->store != target->heap)
 		target->store_info = open_for_writing(target->store, 2);
 	target->slot = MakeSingleTupleTableSlot(target->desc, &TTSOpsVirtual);
+	pj_fold_virtual_open(target);
 }
 
 void

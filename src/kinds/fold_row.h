@@ -56,6 +56,8 @@ typedef struct PjFoldTarget
 	ResultRelInfo *info;		/* of the heap, for constraints */
 	ResultRelInfo *store_info;
 	TupleTableSlot *slot;		/* for a row in memory */
+	ExprState **virtual_columns;	/* expressions of virtual generated
+									 * columns, by number, or NULL */
 	MemoryContext context;		/* for the rows */
 	Size		bytes;			/* size of the values set since the rows were
 								 * read */

@@ -122,7 +122,7 @@ changes_something(Node *statement)
 
 	if (!IsA(statement, SelectStmt))
 		return IsA(statement, InsertStmt) || IsA(statement, UpdateStmt) ||
-			IsA(statement, DeleteStmt) || IsA(statement, MergeStmt);
+			IsA(statement, DeleteStmt) || pj_is_merge(statement);
 	if (select->withClause == NULL)
 		return false;
 	foreach(cell, select->withClause->ctes)

@@ -122,12 +122,13 @@ has_default(const TupleConstr *constr, AttrNumber attno, Oid function)
 }
 
 static bool
-has_own_columns(TupleDesc desc)
+has_own_columns(Relation heap)
 {
+	TupleDesc	desc = RelationGetDescr(heap);
 	const TupleConstr *constr = desc->constr;
 
 	if (desc->natts != NATTS || constr == NULL || constr->num_check > 0 ||
-		constr->has_generated_stored)
+		constr->has_generated_stored || pj_has_virtual(heap))
 		return false;
 	for (int i = 0; i < NATTS; i++)
 		if (TupleDescAttr(desc, i)->attisdropped ||
@@ -164,7 +165,7 @@ examine(Relation heap)
 		heap->rd_rules == NULL &&
 		heap->rd_tableam == GetHeapamTableAmRoutine() &&
 		has_own_triggers(heap->trigdesc) &&
-		has_own_columns(RelationGetDescr(heap)) && has_own_indexes(heap);
+		has_own_columns(heap) && has_own_indexes(heap);
 }
 
 /* The caller has locked the table.  The result is kept until it changes. */

@@ -14,7 +14,6 @@
  */
 #include "base/compat.h"
 
-#include "common/pg_prng.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 
@@ -57,7 +56,7 @@ draw_positions(int64 first, int64 last, int64 *positions)
 
 	for (int i = 0; i < STRETCHES * PROBES; i++)
 	{
-		double		at = (i / PROBES + pg_prng_double(&pg_global_prng_state)) * width;
+		double		at = (i / PROBES + pj_random()) * width;
 
 		positions[i] = Min(first + (int64) at, last);
 	}

@@ -24,6 +24,7 @@
 
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/dependency.h"
 #include "catalog/heap.h"
 #include "catalog/index.h"
@@ -264,6 +265,19 @@ make_index(Relation target, Relation table)
 	index_close(key, NoLock);
 }
 
+/* Make an object a member of our extension. */
+static void
+make_member(Oid class, Oid object)
+{
+	ObjectAddress address,
+				extension;
+
+	ObjectAddressSet(address, class, object);
+	ObjectAddressSet(extension, ExtensionRelationId,
+					 get_extension_oid("projector", false));
+	recordDependencyOn(&address, &extension, DEPENDENCY_EXTENSION);
+}
+
 /*
  * Create the table.  It is marked as a new version of the target, like the
  * table that a rewriting ALTER TABLE creates, so that logical replication
@@ -274,8 +288,6 @@ make_table(Relation target, const char *name, Oid owner)
 {
 	Oid			relid;
 	Relation	table;
-	ObjectAddress address,
-				extension;
 
 	relid = heap_create_with_catalog(name,
 									 get_namespace_oid("projector", false),
@@ -298,10 +310,12 @@ make_table(Relation target, const char *name, Oid owner)
 	make_index(target, table);
 	table_close(table, NoLock);
 
-	ObjectAddressSet(address, RelationRelationId, relid);
-	ObjectAddressSet(extension, ExtensionRelationId,
-					 get_extension_oid("projector", false));
-	recordDependencyOn(&address, &extension, DEPENDENCY_EXTENSION);
+	make_member(RelationRelationId, relid);
+	if (PJ_ROW_TYPES_ARE_MEMBERS)
+	{
+		make_member(TypeRelationId, get_rel_type_id(relid));
+		make_member(TypeRelationId, get_array_type(get_rel_type_id(relid)));
+	}
 	CommandCounterIncrement();
 }
 

@@ -154,7 +154,7 @@ compare_sides(const Merge *merge)
 										   key_of(merge, &merge->live)));
 }
 
-/* Is every column the same? */
+/* Is every column that is stored the same? */
 static bool
 is_same_row(TupleDesc desc, const Datum *a, const bool *a_nulls,
 			const Datum *b, const bool *b_nulls)
@@ -163,7 +163,7 @@ is_same_row(TupleDesc desc, const Datum *a, const bool *a_nulls,
 	{
 		Form_pg_attribute attribute = TupleDescAttr(desc, i);
 
-		if (attribute->attisdropped)
+		if (attribute->attisdropped || pj_is_virtual(attribute))
 			continue;
 		if (a_nulls[i] != b_nulls[i] ||
 			(!a_nulls[i] && !datum_image_eq(a[i], b[i], attribute->attbyval,

@@ -20,6 +20,7 @@
 #include "apply/read_model.h"
 #include "base/args.h"
 #include "base/guc.h"
+#include "base/lock.h"
 #include "feed/handover.h"
 #include "feed/pair_step.h"
 #include "ipc/wakeup.h"

@@ -172,19 +172,17 @@ parse_interval(const char *str)
 	char		workbuf[256];
 	char	   *field[MAXDATEFIELDS];
 	int			ftype[MAXDATEFIELDS];
-	int			nf,
-				dtype;
-	struct pg_itm_in itm;
+	int			nf;
+	PjInterval	interval;
 
 	if (ParseDateTime(str, workbuf, sizeof(workbuf), field, ftype,
 					  MAXDATEFIELDS, &nf) != 0 ||
-		DecodeInterval(field, ftype, nf, INTERVAL_FULL_RANGE, &dtype,
-					   &itm) != 0 ||
-		dtype != DTK_DELTA || itm.tm_year != 0 || itm.tm_mon != 0 ||
-		itm.tm_mday > MAX_DURATION_DAYS ||
-		itm.tm_usec > MAX_DURATION_DAYS * USECS_PER_DAY)
+		!pj_decode_interval(field, ftype, nf, &interval) ||
+		interval.years != 0 || interval.months != 0 ||
+		interval.days > MAX_DURATION_DAYS ||
+		interval.microseconds > MAX_DURATION_DAYS * USECS_PER_DAY)
 		return 0;
-	return itm.tm_mday * USECS_PER_DAY + itm.tm_usec;
+	return interval.days * USECS_PER_DAY + interval.microseconds;
 }
 
 static void

@@ -8,9 +8,11 @@
  */
 #include "base/compat.h"
 
+#include "access/genam.h"
 #include "access/table.h"
 #include "catalog/catalog.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_type.h"
@@ -130,6 +132,27 @@ check_column(Relation rel, const char *column, const char *why)
 }
 
 /*
+ * Every row must have its tenant in the table: checks and queries by tenant
+ * read it there.
+ */
+static void
+check_tenant(Relation rel)
+{
+	AttrNumber	attno;
+
+	check_column(rel, "tenant_id",
+				 psprintf("Every row of a read model belongs to a tenant: ALTER TABLE %s ADD tenant_id text.",
+						  pj_target_name(RelationGetRelid(rel))));
+	attno = get_attnum(RelationGetRelid(rel), "tenant_id");
+	if (pj_is_virtual(TupleDescAttr(RelationGetDescr(rel), attno - 1)))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_TABLE_DEFINITION),
+				errmsg("column \"tenant_id\" of target table \"%s\" is a virtual generated column",
+					   RelationGetRelationName(rel)),
+				errhint("Make it an ordinary column, or a stored one."));
+}
+
+/*
  * Returns the column of a primary key besides tenant_id, or NULL if the key is
  * not formed by these two.
  */
@@ -178,6 +201,13 @@ check_column_type(Relation rel, const char *column, Oid type, const char *why)
 					   column, RelationGetRelationName(rel),
 					   format_type_be(type)),
 				errhint("%s", why));
+	if (get_attgenerated(RelationGetRelid(rel),
+						 get_attnum(RelationGetRelid(rel), column)))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_TABLE_DEFINITION),
+				errmsg("column \"%s\" of target table \"%s\" is a generated column",
+					   column, RelationGetRelationName(rel)),
+				errhint("%s", why));
 }
 
 /* For a hint: the clause that drops an existing primary key. */
@@ -191,10 +221,25 @@ drop_key(Relation rel)
 		"";
 }
 
+/*
+ * Are keys found by equality?  A key WITHOUT OVERLAPS has an index of another
+ * kind.
+ */
+static bool
+has_ordinary_key(Relation rel)
+{
+	Relation	index = index_open(pj_primary_key(rel), AccessShareLock);
+	bool		ordinary = index->rd_rel->relam == BTREE_AM_OID;
+
+	index_close(index, NoLock);
+	return ordinary;
+}
+
 static void
 check_key(Relation rel, const char *why)
 {
-	if (pj_target_key_column(RelationGetRelid(rel)) == NULL)
+	if (pj_target_key_column(RelationGetRelid(rel)) == NULL ||
+		!has_ordinary_key(rel))
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_TABLE_DEFINITION),
 				errmsg("primary key of target table \"%s\" is not of the form (tenant_id, key)",
@@ -240,9 +285,7 @@ static void
 check_table(Relation rel, Oid owner, PjTargetNeed need)
 {
 	check_relation(rel, owner);
-	check_column(rel, "tenant_id",
-				 psprintf("Every row of a read model belongs to a tenant: ALTER TABLE %s ADD tenant_id text.",
-						  pj_target_name(RelationGetRelid(rel))));
+	check_tenant(rel);
 	pj_target_check_storage(rel);
 	if (need == PJ_NEEDS_CHECKPOINT)
 		check_checkpoint(rel);

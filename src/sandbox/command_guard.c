@@ -17,7 +17,7 @@
  *   cascades and functions run plans of their own.
  * - Writing a row of another tenant (row_guard.c).
  * - Using the client's cursors (portals.c) or its descriptors of large
- *   objects, and making errors fatal.
+ *   objects, and making errors fatal or the session end by a timeout.
  *
  * Not detected: sequences, large objects themselves, and what dblink or a
  * foreign data wrapper does elsewhere.
@@ -180,6 +180,19 @@ check_exit_on_error(bool *newval, void **extra, GucSource source)
 	return false;
 }
 
+/*
+ * GUC check hook: when transaction_timeout (17 and later) has passed, the
+ * session ends.
+ */
+static bool
+check_transaction_timeout(int *newval, void **extra, GucSource source)
+{
+	if (pj_user_code() == NULL)
+		return true;
+	GUC_check_errmsg("a projection's code cannot set \"transaction_timeout\"");
+	return false;
+}
+
 /* ---- tables ---- */
 
 /* Check every table that a plan writes. */
@@ -229,4 +242,5 @@ pj_guard_init(void)
 	next_object_access = object_access_hook;
 	object_access_hook = guard_access;
 	pj_guard_bool_setting("exit_on_error", check_exit_on_error);
+	pj_guard_int_setting("transaction_timeout", check_transaction_timeout);
 }

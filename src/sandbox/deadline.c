@@ -77,7 +77,7 @@ arm(int timeout_ms)
 
 	if (last_resort == MAX_TIMEOUTS)
 		last_resort = RegisterTimeout(USER_TIMEOUT, end_worker);
-	enable_timeout_every(STATEMENT_TIMEOUT, end, again);
+	pj_cancel_at(end, again);
 	enable_timeout_at(last_resort,
 					  TimestampTzPlusMilliseconds(end, again *
 												  (IGNORED_CANCELS + 1)));
@@ -112,7 +112,7 @@ pj_deadline_begin(int timeout_ms)
 void
 pj_deadline_disarm(void)
 {
-	DisableTimeoutParams timeouts[2] = {{.id = STATEMENT_TIMEOUT},
+	DisableTimeoutParams timeouts[2] = {{.id = pj_cancel_timeout},
 	{.id = last_resort}};
 
 	if (deadline.timeout_ms == 0)

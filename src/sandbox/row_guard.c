@@ -231,7 +231,7 @@ is_to_fire(ExprState *state, ExprContext *econtext, bool *isnull)
  * needs it.  It uses this one if it is already there.
  */
 static ExprState condition = {
-	.type = T_ExprState,
+	T_ExprState,
 	.flags = EEO_FLAG_IS_QUAL,
 	.evalfunc = is_to_fire,
 };
@@ -252,7 +252,7 @@ check_new_row(ExprState *state, ExprContext *econtext, bool *isnull)
 }
 
 static ExprState check = {
-	.type = T_ExprState,
+	T_ExprState,
 	.flags = EEO_FLAG_IS_QUAL,
 	.evalfunc = check_new_row,
 };

@@ -81,6 +81,7 @@ static const char *const reserved[] = {"search_path", "role",
 	"exit_on_error", "client_encoding", "seed", "temp_buffers",
 	"local_preload_libraries", "session_preload_libraries",
 	"transaction_isolation", "transaction_read_only", "transaction_deferrable",
+	"transaction_timeout",
 NULL};
 
 /* A variable of PL/pgSQL; it exists once the language has been used. */
@@ -219,6 +220,19 @@ pj_guard_bool_setting(const char *name, GucBoolCheckHook hook)
 		if (strcmp(all[v]->name, name) == 0 && all[v]->vartype == PGC_BOOL &&
 			((struct config_bool *) all[v])->check_hook == NULL)
 			((struct config_bool *) all[v])->check_hook = hook;
+}
+
+/* The same for one that is a number.  Not every server has all of them. */
+void
+pj_guard_int_setting(const char *name, GucIntCheckHook hook)
+{
+	int			n;
+	struct config_generic **all = pj_all_settings(&n);
+
+	for (int v = 0; v < n; v++)
+		if (strcmp(all[v]->name, name) == 0 && all[v]->vartype == PGC_INT &&
+			((struct config_int *) all[v])->check_hook == NULL)
+			((struct config_int *) all[v])->check_hook = hook;
 }
 
 /* ---- a projection's own settings ---- */

@@ -20,6 +20,7 @@ extern void pj_pin_settings(void);
 extern void pj_pin_session(void);
 extern const char *pj_changed_setting(const PjSetting *settings);
 extern void pj_guard_bool_setting(const char *name, GucBoolCheckHook hook);
+extern void pj_guard_int_setting(const char *name, GucIntCheckHook hook);
 extern void pj_set_local(const char *name, const char *value);
 extern const char *pj_settings_read(Jsonb *json, PjSetting **settings);
 extern PjSetting *pj_settings_parse(Jsonb *json);

@@ -111,19 +111,20 @@ FROM projector.pairs s
 WHERE s.tenant_id IS NOT NULL
 ORDER BY s.projection_name, s.tenant_id;
 
--- One row per projection, with the state of its worst tenant.
+-- One row per projection, with the state of its worst tenant.  (The least array is
+-- that of the least rank.  An aggregate with ORDER BY would have all rows sorted.)
 CREATE VIEW projector.status AS
 SELECT s.projection_name, s.mode, s.state, s.tenants_not_ok, s.lag_events,
        s.lag_time, s.dead,
        CASE WHEN length(s.why) > 23 THEN left(s.why, 20) || '...'
             ELSE s.why END AS why
 FROM (SELECT p.projection_name, min(p.projection_mode) AS mode,
-             (array_agg(p.state ORDER BY p.rank) FILTER (WHERE p.worst))[1] AS state,
+             (min(ARRAY[chr(97 + p.rank) COLLATE "C", p.state]) FILTER (WHERE p.worst))[2] AS state,
              count(*) FILTER (WHERE p.state <> 'ok' AND p.tenant_id IS NOT NULL) AS tenants_not_ok,
              least(10000, sum(p.lag_share))::bigint AS lag_events,
              max(p.lag_time) AS lag_time,
              least(10000, sum(p.dead))::bigint AS dead,
-             (array_agg(p.worst_why ORDER BY p.rank) FILTER (WHERE p.worst))[1] AS why
+             (min(ARRAY[chr(97 + p.rank) COLLATE "C", p.worst_why]) FILTER (WHERE p.worst))[2] AS why
       FROM projector.pairs p
       GROUP BY p.projection_name) s
 ORDER BY s.projection_name;

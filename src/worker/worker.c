@@ -285,11 +285,13 @@ pin_settings(void)
 		{"application_name", "projector worker"},
 		{"default_transaction_isolation", "read committed"},
 		{"default_transaction_read_only", "off"},
+		{"transaction_timeout", "0"},	/* 17 and later: ends the process */
 	};
 
 	for (int i = 0; i < lengthof(settings); i++)
-		SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET,
-						PGC_S_OVERRIDE);
+		if (GetConfigOption(settings[i][0], true, false))
+			SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET,
+							PGC_S_OVERRIDE);
 	pj_pin_session();
 }
 

@@ -2,20 +2,27 @@
 # OS user runs them, how they start and how they stop. Sourced by the other
 # scripts, after the packages are installed. Nothing outside $base is written.
 #
-# PostgreSQL 15 loads extensions only from its own installation, so that is
+# PostgreSQL (before 18) loads extensions only from its own installation, so that is
 # copied to $base/install, and the extension is installed there. The server
 # programs find their share and lib directories relative to themselves.
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+. "$(dirname "${BASH_SOURCE[0]}")/source.sh"
 
 # Not $TMPDIR: as root it may be closed to the server's user, and socket paths
 # are limited to about a hundred bytes.
 harness_tmp=${HARNESS_TMP:-/tmp}
 
-# Debian's 15 first, because PATH may have another major version.
+# Debian's first, because PATH may have another major version.
 if [ -z "${PG_CONFIG:-}" ]; then
-	PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config
+	PG_CONFIG=/usr/lib/postgresql/${PG:-15}/bin/pg_config
 	[ -x "$PG_CONFIG" ] || PG_CONFIG=pg_config
+	case $("$PG_CONFIG" --version) in
+	"PostgreSQL ${PG:-15}"[!0-9]*) ;;
+	*)
+		echo "$PG_CONFIG is not that of PostgreSQL ${PG:-15}" >&2
+		exit 1
+		;;
+	esac
 fi
 export PG_CONFIG
 pg_bindir=$("$PG_CONFIG" --bindir)
@@ -59,12 +66,12 @@ use_base() {
 	export PATH=$bin:$PATH
 }
 
-# Copy the server installation, without the files that only builds and JIT need.
+# Copy the server installation, without the files that only builds need.
 copy_installation() {
 	local dir
 	for dir in "$pg_bindir" "$pg_pkglibdir" "$pg_sharedir"; do
 		as_server mkdir -p "$base/install$dir"
-		tar -C "$dir" --exclude=./bitcode --exclude=./pgxs -cf - . |
+		tar -C "$dir" --exclude=./pgxs -cf - . |
 			as_server tar -C "$base/install$dir" --no-same-owner -xf -
 	done
 }
@@ -76,11 +83,7 @@ copy_source() {
 	local incoming=$base/incoming
 	as_server rm -rf "$incoming"
 	as_server mkdir -p "$incoming" "$src"
-	# Status 1: a file was saved while being read; the next run sees it.
-	{ tar -C "$root" --warning=no-file-changed --exclude=./.git --exclude=./build \
-		--exclude='*.o' --exclude='*.bc' --exclude='*.so' \
-		--exclude='./projector--*.sql' --exclude=./results --exclude=./output_iso \
-		--exclude=./tmp_check --exclude='./regression.*' -cf - . || [ $? = 1 ]; } |
+	pack_source |
 		as_server tar -C "$incoming" --no-same-owner -xf -
 	# shellcheck disable=SC2016
 	as_server bash -euc '
@@ -100,7 +103,8 @@ copy_source() {
 	as_server rm -rf "$incoming"
 }
 
-# make in the copied tree; bitcode is not built.
+# make in the copied tree. Bitcode of our functions is not built: the server then
+# calls them instead of inlining them.
 source_make() {
 	as_server make -C "$src" --no-print-directory -s with_llvm=no "$@"
 }

@@ -42,6 +42,7 @@ run_tap() {
 	export PERL5LIB=$src/test/perl:$pgxs_dir/src/test/perl
 	export PG_REGRESS=$pgxs_dir/src/test/regress/pg_regress
 	export TESTDIR=$base/tap TMPDIR=$base/tap
+	export TESTDATADIR=$TESTDIR/tmp_check TESTLOGDIR=$TESTDIR/tmp_check/log
 	[ ! -d "$TESTDIR" ] || stop_clusters "$TESTDIR"
 	as_server rm -rf "$TESTDIR"
 	as_server mkdir -p "$TESTDIR"

@@ -13,6 +13,13 @@ $node->append_conf('postgresql.conf', <<'EOC');
 shared_preload_libraries = 'projector'
 fsync = off
 EOC
+
+# A time limit for the transactions of clients does not apply to workers.
+if ($node->pg_version >= 17)
+{
+	$node->append_conf('postgresql.conf', 'transaction_timeout = 1s');
+	$ENV{PGOPTIONS} = '-c transaction_timeout=0';
+}
 $node->start;
 use_node($node);
 
