@@ -18,7 +18,7 @@ CREATE VIEW base AS SELECT log_events, workers, workers_busy, tail_blocked_secon
 -- nothing yet
 TABLE figures;
 SELECT log_events, workers, tail_blocked_seconds, bounds, buckets FROM base;
-SELECT count AS count_before FROM base \gset
+SELECT count AS count_before, within_30_minutes AS soon_before FROM base \gset
 -- queued, and no worker
 SELECT projector_create('counts', fold_columns => '{"n": "s.n + (e.payload ->> ''by'')::int"}', targets => '{counts}', options => '{"max_attempts": 1}');
 SELECT projector_create('names', fold_columns => '{"n": "s.n + 1"}', targets => '{names}', event_types => '{Named}', mode => 'follow');
@@ -32,7 +32,7 @@ SELECT log_events, workers, workers_busy, tail_blocked_seconds FROM base;
 -- applied: events that an append applies itself have not waited
 SELECT projector_drain();
 TABLE figures;
-SELECT count - :count_before AS counted, sum, within_30_minutes - :count_before AS soon FROM base;
+SELECT count - :count_before AS counted, sum, within_30_minutes - :soon_before AS soon FROM base;
 -- a dead event, and those behind it
 SELECT projector_append('t1', 'a1', 'Added', '{"by": "x"}'), projector_append('t1', 'a1', 'Added', '{"by": 1}');
 SELECT projector_append('t2', 'a2', 'Added', '{"by": 1}');
