@@ -132,7 +132,7 @@ BEGIN
     PERFORM projector_worker_start();
     LOOP
         COMMIT;
-        EXIT WHEN NOT EXISTS (SELECT FROM projector.progress);
+        EXIT WHEN NOT EXISTS (SELECT FROM projector.progress WHERE run_id IS NOT NULL);
         PERFORM pg_sleep(0.002);
     END LOOP;
     PERFORM projector_worker_stop();
