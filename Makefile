@@ -6,6 +6,7 @@
 #   make test                               every test suite on a throwaway server
 #                                           (PG=17 or 18: with that PostgreSQL, in a chroot)
 #   make test-matrix                        the same with 15, 17 and 18
+#   make test-upgrade                       pg_upgrade from 15 to 17 and 18
 #   make bench                              every benchmark on a throwaway server
 #                                           (bench/compare REVISION: what a change costs)
 #   make bench-report                       the same, written to docs/explanation/cost.md
@@ -117,6 +118,9 @@ test:
 test-matrix:
 	@$(HARNESS)/matrix 15 17 18
 
+test-upgrade:
+	@$(HARNESS)/upgrade 17 18
+
 bench:
 	@for b in bench/*; do \
 		if [ -f "$$b" ] && [ -x "$$b" ] && [ "$$b" != bench/compare ] && \
@@ -138,4 +142,4 @@ format lint coverage:
 deb test-deb dist:
 	@$(HARNESS)/$@
 
-.PHONY: deb test-deb dist no-objects prepare-installcheck demo test test-matrix bench bench-report check-layers format lint coverage
+.PHONY: deb test-deb dist no-objects prepare-installcheck demo test test-matrix test-upgrade bench bench-report check-layers format lint coverage

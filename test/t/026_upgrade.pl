@@ -44,13 +44,21 @@ $old->stop;
 my $new = PostgreSQL::Test::Cluster->new('new');
 $new->init(extra => ['-k']);
 $new->append_conf('postgresql.conf', $settings);
+
+# It writes files into the current directory.
+chdir $PostgreSQL::Test::Utils::tmp_check or die;
+$new->command_ok([ 'pg_upgrade', '--no-sync', '-d', $old->data_dir, '-D', $new->data_dir,
+	'-b', $ENV{OLD_INSTALL} ? "$ENV{OLD_INSTALL}/bin" : $old->config_data('--bindir'),
+	'-B', $new->config_data('--bindir'), '-s', $new->host, '-p', $old->port, '-P', $new->port ],
+	'pg_upgrade from ' . $old->config_data('--version') . ' to ' . $new->config_data('--version'));
+if (!Test::More->builder->is_passing)
 {
-	# it writes files into the current directory
-	chdir $PostgreSQL::Test::Utils::tmp_check or die;
-	$new->command_ok([ 'pg_upgrade', '--no-sync', '-d', $old->data_dir, '-D', $new->data_dir,
-		'-b', $ENV{OLD_INSTALL} ? "$ENV{OLD_INSTALL}/bin" : $old->config_data('--bindir'),
-		'-B', $new->config_data('--bindir'), '-s', $new->host, '-p', $old->port, '-P', $new->port ],
-		'pg_upgrade from ' . $old->config_data('--version') . ' to ' . $new->config_data('--version'));
+	# the last lines say why; the files are removed with the cluster
+	foreach my $log (split /\n/, qx{find "${\ $new->data_dir}/pg_upgrade_output.d" -name '*.log'})
+	{
+		diag("$log:\n" . join("\n", grep { defined } (split /\n/, slurp_file($log))[ -40 .. -1 ]));
+	}
+	die 'pg_upgrade failed';
 }
 $new->start;
 use_node($new);
