@@ -60,29 +60,12 @@ SELECT s.projection_name, s.mode, s.state, s.tenants_not_ok, s.lag_events,
        CASE WHEN length(s.why) > 23 THEN left(s.why, 20) || '...'
             ELSE s.why END AS why
 FROM (SELECT p.projection_name, min(p.projection_mode) AS mode,
-             (min(ARRAY[chr(97 + p.rank) COLLATE "C", p.state]) FILTER (WHERE p.worst))[2] AS state,
+             (min(ARRAY[lpad(p.rank::text, 2, '0'), p.state]) FILTER (WHERE p.worst))[2] AS state,
              count(*) FILTER (WHERE p.state <> 'ok' AND p.tenant_id IS NOT NULL) AS tenants_not_ok,
              least(10000, sum(p.lag_share))::bigint AS lag_events,
              max(p.lag_time) AS lag_time,
              least(10000, sum(p.dead))::bigint AS dead,
-             (min(ARRAY[chr(97 + p.rank) COLLATE "C", p.worst_why]) FILTER (WHERE p.worst))[2] AS why
-      FROM projector.pairs p
-      GROUP BY p.projection_name) s
-ORDER BY s.projection_name;
-
--- ---- 35_status.sql ----
-CREATE OR REPLACE VIEW projector.status AS
-SELECT s.projection_name, s.mode, s.state, s.tenants_not_ok, s.lag_events,
-       s.lag_time, s.dead,
-       CASE WHEN length(s.why) > 23 THEN left(s.why, 20) || '...'
-            ELSE s.why END AS why
-FROM (SELECT p.projection_name, min(p.projection_mode) AS mode,
-             (min(ARRAY[chr(97 + p.rank) COLLATE "C", p.state]) FILTER (WHERE p.worst))[2] COLLATE "default" AS state,
-             count(*) FILTER (WHERE p.state <> 'ok' AND p.tenant_id IS NOT NULL) AS tenants_not_ok,
-             least(10000, sum(p.lag_share))::bigint AS lag_events,
-             max(p.lag_time) AS lag_time,
-             least(10000, sum(p.dead))::bigint AS dead,
-             (min(ARRAY[chr(97 + p.rank) COLLATE "C", p.worst_why]) FILTER (WHERE p.worst))[2] COLLATE "default" AS why
+             (min(ARRAY[lpad(p.rank::text, 2, '0'), p.worst_why]) FILTER (WHERE p.worst))[2] AS why
       FROM projector.pairs p
       GROUP BY p.projection_name) s
 ORDER BY s.projection_name;
