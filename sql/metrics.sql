@@ -28,7 +28,8 @@ SELECT projector_drain();
 SELECT projector_append('t' || i % 3, 'a' || i, 'Added', '{"by": 1}') FROM generate_series(1, 6) i;
 SELECT projector_append('t1', 'a1', 'Named', '{"by": 1}');
 TABLE figures;
-TABLE base;
+SELECT log_events, workers, workers_busy, tail_blocked_seconds, bounds, buckets, count - :count_before AS counted,
+    within_30_minutes - :count_before AS soon FROM base;
 -- applied: events that an append applies itself have not waited
 SELECT projector_drain();
 TABLE figures;
