@@ -215,6 +215,17 @@ sql(q{CREATE SCHEMA "Event log"; CREATE EXTENSION projector SCHEMA "Event log"},
 is((tool('health', '-d', 'elsewhere'))[0], 0, 'functions in another schema');
 tool_prints('problems -d elsewhere', qr/No problems/, 'there too');
 
+# ---- installed, as the package does it ----
+
+{
+	my $prefix = PostgreSQL::Test::Utils::tempdir();
+	system("mkdir -p $prefix/bin $prefix/share/projector-tools && cp bin/projector $prefix/bin && cp -r tools/projector_cli $prefix/share/projector-tools") == 0 or die 'cannot copy';
+	my ($out, $err) = ('', '');
+	IPC::Run::run([ "$prefix/bin/projector", 'health' ], '<', \undef, '>', \$out, '2>', \$err);
+	like($out, qr/\AOK: /, 'it finds its modules where the package puts them') or diag($err);
+	like(scalar(`find $prefix -name '*.pyc'`), qr/\A\z/, 'and writes nothing beside them');
+}
+
 # ---- names that would move the cursor ----
 
 sql(qq{CREATE TABLE evil (LIKE stock INCLUDING ALL);
