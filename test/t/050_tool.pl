@@ -165,7 +165,7 @@ sql(q{SELECT projector_resume('stock', 'beta')});
 	$watcher->finish;
 	is($watcher->result(0), 130, 'Ctrl-C: exit code');
 	like($err, qr/projector: stopped watching; the run goes on\. To cancel: SELECT projector_cancel_run\(\d+\)\n\z/, 'Ctrl-C: how to cancel');
-	is(sql('SELECT count(*) FROM projector.progress'), '1', 'Ctrl-C: the run goes on');
+	is(sql(q{SELECT count(*) FROM projector.runs WHERE state IN ('queued', 'running')}), '1', 'Ctrl-C: the run goes on');
 	$lock->query_safe('ROLLBACK');
 	$lock->quit;
 	comes_true(q{state = 'completed' FROM projector.runs ORDER BY id DESC LIMIT 1}, 'Ctrl-C: and completes');
@@ -214,6 +214,17 @@ sql(q{CREATE DATABASE elsewhere});
 sql(q{CREATE SCHEMA "Event log"; CREATE EXTENSION projector SCHEMA "Event log"}, 'elsewhere');
 is((tool('health', '-d', 'elsewhere'))[0], 0, 'functions in another schema');
 tool_prints('problems -d elsewhere', qr/No problems/, 'there too');
+
+# ---- installed, as the package does it ----
+
+{
+	my $prefix = PostgreSQL::Test::Utils::tempdir();
+	system("mkdir -p $prefix/bin $prefix/share/projector-tools && cp bin/projector $prefix/bin && cp -r tools/projector_cli $prefix/share/projector-tools") == 0 or die 'cannot copy';
+	my ($out, $err) = ('', '');
+	IPC::Run::run([ "$prefix/bin/projector", 'health' ], '<', \undef, '>', \$out, '2>', \$err);
+	like($out, qr/\AOK: /, 'it finds its modules where the package puts them') or diag($err);
+	like(scalar(`find $prefix -name '*.pyc'`), qr/\A\z/, 'and writes nothing beside them');
+}
 
 # ---- names that would move the cursor ----
 
