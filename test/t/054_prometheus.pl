@@ -213,6 +213,22 @@ foreach my $alert (@alerts)
 	like($alert, qr/severity: (critical|warning|info)\n.*summary: \S.*description: \S/s, "$name has a severity and says what happened");
 }
 
+# The units of systemd, for a database whose name needs no escapes.
+SKIP:
+{
+	skip 'systemd-analyze is not installed', 1 unless grep { -x "$_/systemd-analyze" } split /:/, $ENV{PATH};
+	my @units;
+	foreach my $type (qw(service timer))
+	{
+		write_file("projector-textfile\@.$type", slurp_file("monitoring/projector-textfile\@.$type"));
+		push @units, "$dir/projector-textfile\@shop.$type";
+	}
+	my $complaints = '';
+	IPC::Run::run([ 'systemd-analyze', 'verify', @units ], '>', \$complaints, '2>&1', IPC::Run::timeout($timeout));
+	# It also reads the machine's own units.
+	is(join("\n", grep { /projector-textfile/ } split /\n/, $complaints), '', 'systemd understands the units');
+}
+
 # ---- databases to watch ----
 
 sql("CREATE DATABASE $_", 'postgres') foreach qw(shop other);
