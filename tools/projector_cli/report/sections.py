@@ -27,7 +27,9 @@ def health(data):
     """How it is, in a word and in figures."""
     level, reason = data["health"]["level"], data["health"]["reason"]
     titles = {"ok": "Healthy", "warning": "Warning", "critical": "Critical"}
-    what = say(reason[:600]) if reason else "No problems. Every projection is applied."
+    if len(reason) > 240:
+        reason = reason[:240] + " ..."       # the whole is the first problem below
+    what = say(reason) if reason else "No problems. Every projection is applied."
     return (f'<header class="health {LEVELS[level]}"><p class="over">projector &middot; database {say(data["database"])}'
             f' &middot; {when(data["created_at"])} UTC</p><h1>{titles[level]}</h1><p class="reason">{what}</p>'
             f'{summary(data)}</header>')
