@@ -21,6 +21,7 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 
+#include "base/guc.h"
 #include "ipc/shared.h"
 
 /* A worker that has not attached after this time is considered failed. */
@@ -377,7 +378,9 @@ read_activity(WorkerSlot *slot, PjWorkerActivity *worker)
 
 /*
  * Get what the workers of this database are doing.  Returns how many there
- * are.
+ * are.  The launcher cannot see that projector.enabled is off for a database,
+ * so it starts a worker there from time to time.  This worker exits when it
+ * has read the setting, so it is not one of them.
  */
 int
 pj_activities(PjWorkerActivity **workers)
@@ -394,7 +397,7 @@ pj_activities(PjWorkerActivity **workers)
 		WorkerSlot *slot = &pj_area->slots[i];
 
 		if (slot->in_use && slot->proc != NULL &&
-			slot->dboid == MyDatabaseId)
+			slot->dboid == MyDatabaseId && (slot->serving || pj_enabled))
 			read_activity(slot, &(*workers)[n++]);
 	}
 	pj_unlock_shared();

@@ -13,6 +13,7 @@ use ReleaseData;
 use Test::More;
 
 my $previous = '0.9';
+my ($old, $new, $name);
 my $settings = <<'EOC';
 shared_preload_libraries = 'projector'
 projector.workers = 2
@@ -20,9 +21,47 @@ projector.slice_events = 20
 fsync = off
 EOC
 
-# Checksums are the default since 18.
-my $old = PostgreSQL::Test::Cluster->new('old', $ENV{OLD_INSTALL} ? (install_path => $ENV{OLD_INSTALL}) : ());
-$old->init(extra => ['-k']);
+# A cluster of the old version.  Checksums are the default since 18.
+sub old_cluster
+{
+	my ($called) = @_;
+	my $cluster = PostgreSQL::Test::Cluster->new($called, $ENV{OLD_INSTALL} ? (install_path => $ENV{OLD_INSTALL}) : ());
+	$cluster->init(extra => ['-k']);
+	return $cluster;
+}
+
+sub upgrade_command
+{
+	my ($from, $to) = @_;
+	return [ 'pg_upgrade', '--no-sync', '-d', $from->data_dir, '-D', $to->data_dir,
+		'-b', $ENV{OLD_INSTALL} ? "$ENV{OLD_INSTALL}/bin" : $from->config_data('--bindir'),
+		'-B', $to->config_data('--bindir'), '-s', $to->host, '-p', $from->port, '-P', $to->port ];
+}
+
+# The lines that say why pg_upgrade has failed.  The files are removed with the cluster.
+sub errors_in
+{
+	my ($cluster) = @_;
+	my @logs = split /\n/, qx{find "${\ $cluster->data_dir}/pg_upgrade_output.d" -name '*.log'};
+	return join("\n", map { grep { /\b(?:ERROR|FATAL|PANIC):|error:|^could not/ } split /\n/, slurp_file($_) } @logs);
+}
+
+# pg_upgrade has failed: does it fail without projector too?
+sub explain_failure
+{
+	diag(errors_in($new));
+	my $plain = old_cluster('plain_old');
+	$plain->start;
+	$plain->safe_psql('postgres', 'CREATE TABLE plain (id int)');
+	$plain->stop;
+	my $plain_new = PostgreSQL::Test::Cluster->new('plain_new');
+	$plain_new->init(extra => ['-k']);
+	die 'it works without projector' if run_log(upgrade_command($plain, $plain_new));
+	diag("without projector, with one empty table, $name fails too:\n" . errors_in($plain_new));
+	die 'it fails without projector too';
+}
+
+$old = old_cluster('old');
 $old->append_conf('postgresql.conf', $settings);
 $old->start;
 use_node($old);
@@ -41,25 +80,14 @@ my $tables = join(' UNION ALL ', map { "SELECT '$_', md5(string_agg(x::text, ' '
 my $before = sql($tables);
 $old->stop;
 
-my $new = PostgreSQL::Test::Cluster->new('new');
+$new = PostgreSQL::Test::Cluster->new('new');
 $new->init(extra => ['-k']);
 $new->append_conf('postgresql.conf', $settings);
 
 # It writes files into the current directory.
 chdir $PostgreSQL::Test::Utils::tmp_check or die;
-$new->command_ok([ 'pg_upgrade', '--no-sync', '-d', $old->data_dir, '-D', $new->data_dir,
-	'-b', $ENV{OLD_INSTALL} ? "$ENV{OLD_INSTALL}/bin" : $old->config_data('--bindir'),
-	'-B', $new->config_data('--bindir'), '-s', $new->host, '-p', $old->port, '-P', $new->port ],
-	'pg_upgrade from ' . $old->config_data('--version') . ' to ' . $new->config_data('--version'));
-if (!Test::More->builder->is_passing)
-{
-	# the last lines say why; the files are removed with the cluster
-	foreach my $log (split /\n/, qx{find "${\ $new->data_dir}/pg_upgrade_output.d" -name '*.log'})
-	{
-		diag("$log:\n" . join("\n", grep { defined } (split /\n/, slurp_file($log))[ -40 .. -1 ]));
-	}
-	die 'pg_upgrade failed';
-}
+$name = 'pg_upgrade from ' . $old->config_data('--version') . ' to ' . $new->config_data('--version');
+ok(run_log(upgrade_command($old, $new)), $name) or explain_failure();
 $new->start;
 use_node($new);
 

@@ -7,6 +7,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use ProjectorTest;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
@@ -115,6 +116,30 @@ sql('SELECT projector_worker_stop()');
 sql(q{SELECT projector_append('acme', 'a', 'Received', '{"qty": 1}')});
 problem_comes('no_worker');
 remedy_helps('no_worker');
+
+# Where workers may not run, the launcher still starts one from time to time. It is
+# not a worker of this database, even before it has read that it must exit. The lock
+# keeps it from reading that, and new sessions from starting.
+sql('CREATE DATABASE quiet');
+sql('ALTER DATABASE quiet SET projector.enabled = off');
+my $quiet = $node->background_psql('quiet');
+$quiet->query_safe(q{SET client_min_messages = warning; CREATE EXTENSION projector;
+	CREATE FUNCTION h(e projector.event) RETURNS void LANGUAGE sql AS ''; SELECT projector_create('h', handler => 'h');
+	SELECT projector_append('acme', 'a', 'E', '1'); SELECT projector_drain(); SELECT projector_append('acme', 'a', 'E', '1')});
+$other = $node->background_psql('postgres');
+$other->query_safe('BEGIN; LOCK TABLE pg_db_role_setting');
+$other->query_safe('SELECT pg_reload_conf()');
+my $reads = q{SELECT EXISTS (SELECT FROM pg_locks w JOIN pg_locks d USING (pid) WHERE w.relation = 'pg_db_role_setting'::regclass AND NOT w.granted
+	AND d.classid = 'pg_database'::regclass AND d.objid = (SELECT oid FROM pg_database WHERE datname = current_database()))};
+my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
+my $started;
+usleep(10_000) until ($started = $quiet->query_safe($reads)) eq 't' || time > $deadline;
+is($started, 't', 'no_worker: the launcher starts a worker');
+is($quiet->query_safe('SELECT state, why FROM projector.status_by_tenant'), 'no_worker|projector.enabled = off', 'no_worker: a worker that must exit is none');
+$other->query_safe('ROLLBACK');
+$other->quit;
+$quiet->quit;
+sql('DROP DATABASE quiet');
 
 # ---- a lock ----
 
