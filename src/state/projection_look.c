@@ -48,6 +48,9 @@ enum
 /* So many of the oldest items are looked at, for their tenants. */
 #define MAX_OLDEST	200
 
+/* So many of them, for whether they count. */
+#define MAX_WALKED	1000
+
 /* So many tenants that leave their items alone are looked at. */
 #define MAX_IDLE	1000
 
@@ -347,11 +350,16 @@ item_tenant(PjFetch *fetch)
 
 /*
  * The items of pairs that apply events: how many, and the oldest.  If not all
- * pairs do, the oldest PJ_MAX_COUNT items are looked at one by one.
+ * pairs do, the oldest items are looked at one by one.  Once an item of a pair
+ * that does is found, MAX_WALKED items are enough if most pairs do: pairs that
+ * are off get no new items, so theirs are the oldest.
  */
 static void
 look_at_own_items(PjPairLook *pairs, PjProjectionLook *look)
 {
+	int			enough = !look->modes.differ ? 0 :
+	pj_mode_applies(look->mode) ? MAX_WALKED : PJ_MAX_COUNT;
+	int64		others = 0;
 	PjFetch		fetch;
 
 	begin_items(pairs, look->id, &fetch);
@@ -362,14 +370,14 @@ look_at_own_items(PjPairLook *pairs, PjProjectionLook *look)
 
 		CHECK_FOR_INTERRUPTS();
 		if (!pj_own_modes_applies(&look->modes, tenant))
-			continue;
-		if (look->items++ == 0)
+			others++;
+		else if (look->items++ == 0)
 			look->oldest_at =
 				pj_pair_look_recorded_at(pairs, tenant,
 										 get_int8(fetch.slot, Item_log_seq));
-		if (!look->modes.differ)
+		if (look->items > 0 && i >= enough)
 		{
-			look->items = look->outbox.items;
+			look->items = Max(look->items, look->outbox.items - others);
 			break;
 		}
 	}
