@@ -64,6 +64,7 @@ static PjStatement select_deltas = {
 	" (extract(epoch FROM sum(apply_time)) * 1000000)::bigint"
 	" FROM projector.projection_deltas GROUP BY projection_id",
 	.expect = SPI_OK_SELECT,
+	.as_caller = true,			/* as the cursors that they are added to */
 };
 
 static PjStatement select_active_runs = {
