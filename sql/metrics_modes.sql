@@ -35,5 +35,15 @@ TABLE figures;
 SELECT projector_resume('counts', 't1'), projector_set_mode('counts', 'async');
 SELECT projector_drain('counts');
 TABLE figures;
+-- in log order nobody works for a tenant that is stopped at a dead event
+SELECT projector_drop('counts');
+SELECT projector_create('counts', fold_columns => '{"n": "s.n + (e.payload ->> ''by'')::int"}', targets => '{counts}', ordering => 'log', options => '{"max_attempts": 1}');
+SELECT projector_rebuild('counts') > 0 AS rebuilt;
+SELECT projector_append('t1', 'b', 'Added', '{"by": "x"}'), projector_append('t1', 'b', 'Added', '{"by": 1}');
+TABLE figures;
+SELECT projector_drain('counts');
+TABLE figures;
+SELECT projector_append('t2', 'b', 'Added', '{"by": 1}');
+TABLE figures;
 DROP EXTENSION projector CASCADE;
 DROP TABLE counts;

@@ -1,10 +1,11 @@
 /*
  * own_modes.c
- *	  The pairs of a projection that have a mode of their own, or are paused;
+ *	  The pairs of a projection that have a mode of their own, or are stuck;
  *	  for the metrics.
  *
- * What such a pair has in the outbox may be nobody's work: a pair that is off
- * or paused leaves it there, and one in mode shadow never applies it.
+ * What such a pair has in the outbox may be nobody's work: a pair that is off,
+ * paused, or stopped at a dead event leaves it there, and one in mode shadow
+ * never applies it.
  */
 #include "base/compat.h"
 
@@ -29,9 +30,9 @@ pj_own_modes_init(PjOwnModes *modes, PjMode mode)
 
 /* Add a pair.  The tenant stays in memory. */
 void
-pj_own_modes_add(PjOwnModes *modes, Datum tenant, PjMode mode, bool paused)
+pj_own_modes_add(PjOwnModes *modes, Datum tenant, PjMode mode, bool stuck)
 {
-	PjOwnMode	pair = {.tenant = tenant,.mode = mode,.paused = paused};
+	PjOwnMode	pair = {.tenant = tenant,.mode = mode,.stuck = stuck};
 
 	if (modes->npairs == modes->room)
 	{
@@ -72,7 +73,7 @@ find_mode(const PjOwnModes *modes, Datum tenant)
 	return found ? *found : wanted;
 }
 
-/* Does a pair apply its events, now or when it is resumed? */
+/* Does a pair apply its events, now or when it goes on? */
 bool
 pj_own_modes_applies(const PjOwnModes *modes, Datum tenant)
 {
@@ -85,5 +86,5 @@ pj_own_modes_works(const PjOwnModes *modes, Datum tenant)
 {
 	PjOwnMode	pair = find_mode(modes, tenant);
 
-	return pair.mode != PJ_OFF && !pair.paused;
+	return pair.mode != PJ_OFF && !pair.stuck;
 }

@@ -1,6 +1,6 @@
 /*
  * own_modes.h
- *	  The pairs of a projection that have a mode of their own, or are paused.
+ *	  The pairs of a projection that have a mode of their own, or are stuck.
  */
 #ifndef PJ_OWN_MODES_H
 #define PJ_OWN_MODES_H
@@ -13,7 +13,7 @@ typedef struct PjOwnMode
 {
 	Datum		tenant;
 	PjMode		mode;			/* what holds for the pair */
-	bool		paused;
+	bool		stuck;			/* paused, or at a dead event */
 } PjOwnMode;
 
 typedef struct PjOwnModes
@@ -29,7 +29,7 @@ typedef struct PjOwnModes
 extern bool pj_mode_applies(PjMode mode);
 extern void pj_own_modes_init(PjOwnModes *modes, PjMode mode);
 extern void pj_own_modes_add(PjOwnModes *modes, Datum tenant, PjMode mode,
-							 bool paused);
+							 bool stuck);
 extern void pj_own_modes_sort(PjOwnModes *modes);
 extern bool pj_own_modes_applies(const PjOwnModes *modes, Datum tenant);
 extern bool pj_own_modes_works(const PjOwnModes *modes, Datum tenant);

@@ -194,7 +194,8 @@ copy_tenant(TupleTableSlot *slot)
 }
 
 static void
-note_behind(PjProjectionLook *look, TupleTableSlot *slot, int64 position)
+note_behind(PjProjectionLook *look, TupleTableSlot *slot, int64 position,
+			bool stuck)
 {
 	if (look->nbehind == look->room)
 	{
@@ -204,8 +205,7 @@ note_behind(PjProjectionLook *look, TupleTableSlot *slot, int64 position)
 			palloc(sizeof(PjBehind) * look->room);
 	}
 	look->behind[look->nbehind].tenant = copy_tenant(slot);
-	look->behind[look->nbehind].stuck = in_state(slot, PJ_STOPPED) ||
-		get_letter(slot, Cursor_paused_by);
+	look->behind[look->nbehind].stuck = stuck;
 	look->behind[look->nbehind++].position = position;
 }
 
@@ -218,6 +218,7 @@ add_cursor(PjProjectionLook *look, TupleTableSlot *slot, int64 last,
 	int64		position = get_int8(slot, Cursor_last_log_seq);
 	PjMode		mode = mode_of(look, slot);
 	bool		paused = get_letter(slot, Cursor_paused_by);
+	bool		stuck = paused || in_state(slot, PJ_STOPPED);
 
 	look->applied += get_int8(slot, Cursor_applied_count);
 	look->failed += get_int8(slot, Cursor_failed_count);
@@ -227,15 +228,15 @@ add_cursor(PjProjectionLook *look, TupleTableSlot *slot, int64 last,
 	if (reads_log(look, slot, mode))
 	{
 		if (position < last)
-			note_behind(look, slot, position);
+			note_behind(look, slot, position, stuck);
 		if (position > look->read_upto)
 		{
 			look->read_upto = position;
 			look->read_at = get_int8(slot, Cursor_updated_at);
 		}
 	}
-	if (mode != look->mode || paused)
-		pj_own_modes_add(&look->modes, copy_tenant(slot), mode, paused);
+	if (mode != look->mode || stuck)
+		pj_own_modes_add(&look->modes, copy_tenant(slot), mode, stuck);
 	if (look->npaused < max_tenants && paused)
 		look->paused[look->npaused++] = copy_tenant(slot);
 }
