@@ -69,6 +69,16 @@ BEGIN;
 SELECT projector_drain('counts');
 ROLLBACK;
 SELECT count - :count_before AS counted FROM base;
+BEGIN;
+SAVEPOINT applied;
+SELECT projector_drain('counts');
+ROLLBACK TO applied;
+SAVEPOINT again;
+SAVEPOINT inner_one;
+SELECT projector_drain('counts');
+RELEASE again;
+COMMIT;
+SELECT count - :count_before AS counted FROM base;
 -- as text, with names that must be quoted
 SELECT projector_alter('firsts', '{}'), projector_set_mode('firsts', 'async');
 CREATE TABLE odd (LIKE counts INCLUDING ALL);

@@ -35,9 +35,9 @@ seconds_since(const PjStatusLook *look, TimestampTz time)
 }
 
 /*
- * How late it is: the age of the oldest event that it has not applied.  A new
- * projection has no cursors until a worker has met it, so the time since then
- * counts.
+ * How late it is: the age of the oldest event that it has not applied.  Tenants
+ * for which it is off, or in mode shadow, do not count.  A new projection has no
+ * cursors until a worker has met it, so the time since then counts.
  */
 static void
 set_lag(const PjStatusLook *look, PjProjectionMetrics *metrics,
@@ -47,13 +47,11 @@ set_lag(const PjStatusLook *look, PjProjectionMetrics *metrics,
 	const PjProjectionLook *found = &metrics->look;
 
 	metrics->is_new = !projection->handed_over && !projection->started &&
-		log_events > 0;
+		log_events > 0 && pj_mode_applies(projection->mode);
 	metrics->lag_events = metrics->lag_seconds = -1;
-	if (projection->dormant || projection->mode == PJ_OFF)
+	if (projection->dormant || !found->modes.applies)
 		return;
-	metrics->lag_events = Min(PJ_MAX_COUNT, found->unread +
-							  (projection->log_ordered ? 0 :
-							   found->outbox.items));
+	metrics->lag_events = Min(PJ_MAX_COUNT, found->unread + found->items);
 	metrics->lag_seconds = found->oldest_at == 0 ? 0 :
 		seconds_since(look, found->oldest_at);
 	if (metrics->is_new && metrics->lag_events == 0)
@@ -65,17 +63,15 @@ set_lag(const PjStatusLook *look, PjProjectionMetrics *metrics,
 
 /* Is there something that a worker would do, if there were one? */
 static bool
-has_work(const PjProjectionMetrics *metrics)
+has_work(PjStatusLook *look, const PjProjectionMetrics *metrics)
 {
 	const PjStatusProjection *projection = metrics->projection;
-	const PjOutboxCounts *outbox = &metrics->look.outbox;
 
-	if (projection->dormant || projection->mode == PJ_OFF ||
-		projection->paused || projection->problem)
+	if (projection->dormant || projection->paused || projection->problem)
 		return false;
-	if (metrics->look.runs_active > 0 || outbox->failed > 0)
-		return true;
-	return outbox->untried > 0 || metrics->look.has_work || metrics->is_new;
+	return metrics->look.runs_active > 0 || metrics->look.has_work ||
+		metrics->is_new ||
+		pj_projection_look_has_items(&look->pairs, &metrics->look);
 }
 
 static void
@@ -108,7 +104,7 @@ collect_projections(PjStatusLook *look, PjMetrics *metrics)
 		one->run_progress = one->look.run_total > 0 ?
 			(double) one->look.run_processed / one->look.run_total :
 			one->look.runs_active > 0 ? 0 : -1;
-		one->lacks_worker = look->no_worker && has_work(one);
+		one->lacks_worker = look->no_worker && has_work(look, one);
 	}
 }
 

@@ -49,7 +49,7 @@ apply_settings(const PlannerSettings *settings)
 }
 
 static int
-execute_planned(SPIPlanPtr plan, const PlannerSettings *settings,
+execute_planned(const PjStatement *stmt, const PlannerSettings *settings,
 				Datum *values, const char *nulls)
 {
 	PlannerSettings saved = {enable_seqscan, enable_bitmapscan,
@@ -59,7 +59,7 @@ execute_planned(SPIPlanPtr plan, const PlannerSettings *settings,
 	PG_TRY();
 	{
 		apply_settings(settings);
-		rc = SPI_execute_plan(plan, values, nulls, false, 0);
+		rc = SPI_execute_plan(stmt->plan, values, nulls, stmt->as_caller, 0);
 	}
 	PG_FINALLY();
 	{
@@ -100,7 +100,7 @@ pj_execute(PjStatement *stmt, Datum *values, const char *nulls)
 	if (stmt->fires_triggers)
 		rc = SPI_execute_plan(stmt->plan, values, nulls, false, 0);
 	else
-		rc = execute_planned(stmt->plan, stmt->joins_sets ? &by_set : &by_key,
+		rc = execute_planned(stmt, stmt->joins_sets ? &by_set : &by_key,
 							 values, nulls);
 	if (rc != stmt->expect)
 		elog(ERROR, "unexpected result %s from \"%s\"",

@@ -27,6 +27,12 @@ typedef struct PjStatement
 	/* It joins sets that have no key, such as views of the server's. */
 	bool		joins_sets;
 
+	/*
+	 * It only reads, and sees what the query sees that called us.  Others see
+	 * what is committed by now.
+	 */
+	bool		as_caller;
+
 	SPIPlanPtr	plan;			/* set by pj_execute */
 } PjStatement;
 

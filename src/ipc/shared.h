@@ -111,7 +111,7 @@ typedef struct LatencyCounts
 {
 	Oid			dboid;
 	pg_atomic_uint64 counts[PJ_LATENCY_BUCKETS];
-	pg_atomic_uint64 microseconds;
+	pg_atomic_uint64 seconds;	/* the bits of a double */
 } LatencyCounts;
 
 /* Protected by the control structure's lock, except for the tails. */

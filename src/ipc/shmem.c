@@ -59,7 +59,7 @@ init_area(SharedArea *area)
 	{
 		for (int j = 0; j < PJ_LATENCY_BUCKETS; j++)
 			pg_atomic_init_u64(&area->latencies[i].counts[j], 0);
-		pg_atomic_init_u64(&area->latencies[i].microseconds, 0);
+		pg_atomic_init_u64(&area->latencies[i].seconds, 0);
 	}
 	for (int i = 0; i < max_worker_processes; i++)
 	{

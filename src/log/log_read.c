@@ -19,6 +19,7 @@
 #include "utils/builtins.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 #include "base/fetch.h"
 #include "base/statement.h"
@@ -229,9 +230,21 @@ pj_source_walk(const PjWalk *walk, int max, PjEvent **events)
 	return list.count;
 }
 
+/* Has the log been analyzed? */
+static bool
+has_statistics(void)
+{
+	return SearchSysCacheExists3(STATRELATTINH,
+								 ObjectIdGetDatum(pj_source_relid()),
+								 Int16GetDatum(Anum_tenant_id),
+								 BoolGetDatum(false));
+}
+
 /*
  * Estimate how many events a tenant, or all together (0), have between two
- * positions, using the planner's statistics.
+ * positions, using the planner's statistics.  Without any, the planner's guess
+ * is a small share of them, so that all seems done at once.  Then it is the
+ * number of positions.
  */
 int64
 pj_source_estimate(Datum tenant, int64 after, int64 upto, Datum event_types)
@@ -247,6 +260,8 @@ pj_source_estimate(Datum tenant, int64 after, int64 upto, Datum event_types)
 	ParamListInfo params = makeParamList(4);
 	Query	   *query;
 
+	if (!has_statistics())
+		return Max(Min(upto, pj_source_last_log_seq()) - after, 1);
 	for (int i = 0; i < 4; i++)
 	{
 		params->params[i].ptype = types[i];

@@ -81,6 +81,7 @@ static PjStatement select_deltas = {
 	" FROM projector.projection_deltas WHERE $1 IS NULL OR tenant_id = $1"
 	" GROUP BY projection_id, tenant_id ORDER BY projection_id, tenant_id",
 	.expect = SPI_OK_SELECT,
+	.as_caller = true,			/* as the cursors that they are added to */
 	.nargs = 1,
 	.argtypes = {TEXTOID},
 };

@@ -48,6 +48,12 @@ enum
 /* So many of the oldest items are looked at, for their tenants. */
 #define MAX_OLDEST	200
 
+/* So many of them, for whether they count. */
+#define MAX_WALKED	1000
+
+/* So many tenants that leave their items alone are looked at. */
+#define MAX_IDLE	1000
+
 static PjTable cursors_table = {"projection_cursors", "projection_cursors_pkey"};
 static PjTable items_table = {"apply_outbox", "apply_outbox_pkey"};
 
@@ -58,6 +64,7 @@ static PjStatement select_deltas = {
 	" (extract(epoch FROM sum(apply_time)) * 1000000)::bigint"
 	" FROM projector.projection_deltas GROUP BY projection_id",
 	.expect = SPI_OK_SELECT,
+	.as_caller = true,			/* as the cursors that they are added to */
 };
 
 static PjStatement select_active_runs = {
@@ -156,17 +163,24 @@ in_state(TupleTableSlot *slot, PjState state)
 		memcmp(VARDATA_ANY(value), name, strlen(name)) == 0;
 }
 
+/* The mode of a pair: its own, or the projection's. */
+static PjMode
+mode_of(const PjProjectionLook *look, TupleTableSlot *slot)
+{
+	bool		isnull;
+	Datum		own = slot_getattr(slot, Cursor_mode, &isnull);
+
+	return isnull ? look->mode :
+		pj_mode(TextDatumGetCString(own));
+}
+
 /* Does a pair find its events in the log, rather than in the outbox? */
 static bool
-reads_log(const PjProjectionLook *look, TupleTableSlot *slot)
+reads_log(const PjProjectionLook *look, TupleTableSlot *slot, PjMode mode)
 {
-	char		mode = get_letter(slot, Cursor_mode);
-	bool		follows = mode ? mode == 'f' : look->mode == PJ_FOLLOW;
-	bool		is_off = mode ? mode == 'o' : look->mode == PJ_OFF;
-
-	return !is_off && (look->log_ordered || follows ||
-					   in_state(slot, PJ_REPLAYING) ||
-					   in_state(slot, PJ_SWITCHING));
+	return pj_mode_applies(mode) &&
+		(look->log_ordered || mode == PJ_FOLLOW ||
+		 in_state(slot, PJ_REPLAYING) || in_state(slot, PJ_SWITCHING));
 }
 
 static Datum
@@ -180,7 +194,8 @@ copy_tenant(TupleTableSlot *slot)
 }
 
 static void
-note_behind(PjProjectionLook *look, TupleTableSlot *slot, int64 position)
+note_behind(PjProjectionLook *look, TupleTableSlot *slot, int64 position,
+			bool stuck)
 {
 	if (look->nbehind == look->room)
 	{
@@ -190,8 +205,7 @@ note_behind(PjProjectionLook *look, TupleTableSlot *slot, int64 position)
 			palloc(sizeof(PjBehind) * look->room);
 	}
 	look->behind[look->nbehind].tenant = copy_tenant(slot);
-	look->behind[look->nbehind].stuck = in_state(slot, PJ_STOPPED) ||
-		get_letter(slot, Cursor_paused_by);
+	look->behind[look->nbehind].stuck = stuck;
 	look->behind[look->nbehind++].position = position;
 }
 
@@ -202,23 +216,28 @@ add_cursor(PjProjectionLook *look, TupleTableSlot *slot, int64 last,
 	bool		isnull;
 	Datum		time = slot_getattr(slot, Cursor_apply_time, &isnull);
 	int64		position = get_int8(slot, Cursor_last_log_seq);
+	PjMode		mode = mode_of(look, slot);
+	bool		paused = get_letter(slot, Cursor_paused_by);
+	bool		stuck = paused || in_state(slot, PJ_STOPPED);
 
 	look->applied += get_int8(slot, Cursor_applied_count);
 	look->failed += get_int8(slot, Cursor_failed_count);
 	look->dead += get_int8(slot, Cursor_dead_count);
 	look->batches += get_int8(slot, Cursor_batch_count);
 	look->us += interval_us(DatumGetIntervalP(time));
-	if (reads_log(look, slot))
+	if (reads_log(look, slot, mode))
 	{
 		if (position < last)
-			note_behind(look, slot, position);
+			note_behind(look, slot, position, stuck);
 		if (position > look->read_upto)
 		{
 			look->read_upto = position;
 			look->read_at = get_int8(slot, Cursor_updated_at);
 		}
 	}
-	if (look->npaused < max_tenants && get_letter(slot, Cursor_paused_by))
+	if (mode != look->mode || stuck)
+		pj_own_modes_add(&look->modes, copy_tenant(slot), mode, stuck);
+	if (look->npaused < max_tenants && paused)
 		look->paused[look->npaused++] = copy_tenant(slot);
 }
 
@@ -332,25 +351,51 @@ item_tenant(PjFetch *fetch)
 }
 
 /*
+ * The items of pairs that apply events: how many, and the oldest.  If not all
+ * pairs do, the oldest items are looked at one by one.  Once an item of a pair
+ * that does is found, MAX_WALKED items are enough if most pairs do: pairs that
+ * are off get no new items, so theirs are the oldest.
+ */
+static void
+look_at_own_items(PjPairLook *pairs, PjProjectionLook *look)
+{
+	int			enough = !look->modes.differ ? 0 :
+	pj_mode_applies(look->mode) ? MAX_WALKED : PJ_MAX_COUNT;
+	int64		others = 0;
+	PjFetch		fetch;
+
+	begin_items(pairs, look->id, &fetch);
+	for (int i = 0; i < PJ_MAX_COUNT &&
+		 pj_fetch_next(&fetch, ForwardScanDirection); i++)
+	{
+		Datum		tenant = item_tenant(&fetch);
+
+		CHECK_FOR_INTERRUPTS();
+		if (!pj_own_modes_applies(&look->modes, tenant))
+			others++;
+		else if (look->items++ == 0)
+			look->oldest_at =
+				pj_pair_look_recorded_at(pairs, tenant,
+										 get_int8(fetch.slot, Item_log_seq));
+		if (look->items > 0 && i >= enough)
+		{
+			look->items = Max(look->items, look->outbox.items - others);
+			break;
+		}
+	}
+	pj_fetch_end(&fetch);
+}
+
+/*
  * The items.  In log order they are those that failed; what is to be done is
  * in the log.
  */
 static void
 look_at_items(PjPairLook *pairs, PjProjectionLook *look)
 {
-	PjFetch		fetch;
-
 	pj_outbox_look(&pairs->outbox, look->id, 0, &look->outbox);
-	begin_items(pairs, look->id, &fetch);
-	if (pj_fetch_next(&fetch, ForwardScanDirection))
-	{
-		look->outbox.oldest = get_int8(fetch.slot, Item_log_seq);
-		look->oldest_tenant = item_tenant(&fetch);
-	}
-	pj_fetch_end(&fetch);
-	if (look->oldest_tenant && !look->log_ordered)
-		look->oldest_at = pj_pair_look_recorded_at(pairs, look->oldest_tenant,
-												   look->outbox.oldest);
+	if (look->outbox.items > 0 && look->modes.applies && !look->log_ordered)
+		look_at_own_items(pairs, look);
 }
 
 static int
@@ -457,6 +502,7 @@ pj_projections_look(PjPairLook *pairs, PjProjectionLook *looks, int n,
 	{
 		by_id.looks[i] = &looks[i];
 		looks[i].paused = palloc(sizeof(Datum) * Max(max_tenants, 1));
+		pj_own_modes_init(&looks[i].modes, looks[i].mode);
 	}
 	qsort(by_id.looks, n, sizeof(PjProjectionLook *), compare_ids);
 	pj_enter_internal(&saved);
@@ -469,9 +515,11 @@ pj_projections_look(PjPairLook *pairs, PjProjectionLook *looks, int n,
 	{
 		PjProjectionLook *look = &looks[i];
 
+		pj_own_modes_sort(&look->modes);
 		look_at_items(pairs, look);
 		look_at_behind(pairs, look);
 		if (look->unread > 0 || look->read_upto >= last ||
+			!pj_mode_applies(look->mode) ||
 			!(look->log_ordered || look->mode == PJ_FOLLOW))
 			continue;
 		if (end.events == NULL)
@@ -488,6 +536,36 @@ text_after(Datum value)
 {
 	return PointerGetDatum(cstring_to_text(psprintf("%s\001",
 													TextDatumGetCString(value))));
+}
+
+/*
+ * Does a reader meet an item of a pair that a worker would work on?  Other
+ * pairs are skipped.  If there are too many of them, the answer is yes.
+ */
+static bool
+meets_work(PjByPair *reader, const PjProjectionLook *look)
+{
+	pj_by_pair_start(reader, look->id, 0);
+	for (int i = 0; i < MAX_IDLE && reader->at_row; i++)
+	{
+		bool		isnull;
+		Datum		tenant = pj_by_pair_get(reader, reader->tenant, &isnull);
+
+		CHECK_FOR_INTERRUPTS();
+		if (pj_own_modes_works(&look->modes, tenant))
+			return true;
+		pj_by_pair_start(reader, look->id, text_after(tenant));
+	}
+	return reader->at_row;
+}
+
+/* Are there items that a worker would work on, now or when they are due? */
+bool
+pj_projection_look_has_items(PjPairLook *pairs, const PjProjectionLook *look)
+{
+	return (look->outbox.untried > 0 &&
+			meets_work(&pairs->outbox.claimable, look)) ||
+		(look->outbox.failed > 0 && meets_work(&pairs->outbox.failed, look));
 }
 
 /* Add the tenants that a reader of failed or dead items meets. */
@@ -507,20 +585,20 @@ add_broken(PjByPair *reader, int32 projection_id, int max_tenants,
 	return n;
 }
 
-/* Add the tenants of the oldest items. */
+/* Add the tenants of the oldest items, of pairs that apply events. */
 static int
-add_oldest(PjPairLook *pairs, int32 projection_id, int max_tenants,
+add_oldest(PjPairLook *pairs, const PjProjectionLook *look, int max_tenants,
 		   Datum *tenants, int n)
 {
 	int			start = n;
 	PjFetch		fetch;
 
-	begin_items(pairs, projection_id, &fetch);
+	begin_items(pairs, look->id, &fetch);
 	for (int i = 0; i < MAX_OLDEST && n < start + max_tenants &&
 		 pj_fetch_next(&fetch, ForwardScanDirection); i++)
 	{
 		Datum		tenant = item_tenant(&fetch);
-		bool		known = false;
+		bool		known = !pj_own_modes_applies(&look->modes, tenant);
 
 		for (int j = start; j < n && !known; j++)
 			known = pj_text_equal(tenants[j], tenant);
@@ -545,7 +623,7 @@ pj_projection_look_tenants(PjPairLook *pairs, const PjProjectionLook *look,
 
 	n = add_broken(&pairs->outbox.dead, look->id, max_tenants, tenants, n);
 	n = add_broken(&pairs->outbox.failed, look->id, max_tenants, tenants, n);
-	n = add_oldest(pairs, look->id, max_tenants, tenants, n);
+	n = add_oldest(pairs, look, max_tenants, tenants, n);
 	for (int i = 0; i < Min(look->nbehind, max_tenants); i++)
 		tenants[n++] = look->behind[i].tenant;
 	for (int i = 0; i < look->npaused; i++)

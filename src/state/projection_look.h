@@ -9,6 +9,7 @@
 #include "datatype/timestamp.h"
 
 #include "registry/projection.h"
+#include "state/own_modes.h"
 #include "state/pair_look.h"
 
 /* A pair that reads the log, and has not read all of it. */
@@ -37,15 +38,16 @@ typedef struct PjProjectionLook
 	int64		us;				/* time taken */
 
 	/* what is to be done */
+	PjOwnModes	modes;
 	PjOutboxCounts outbox;
-	Datum		oldest_tenant;	/* of the oldest item, or 0 */
+	int64		items;			/* of pairs that apply events */
 	PjBehind   *behind;			/* those furthest behind first */
 	int			nbehind;
 	int			room;
 	int64		read_upto;		/* where the first of those is that read it */
 	TimestampTz read_at;		/* when it came there */
 	int64		unread;			/* events that have yet to be read */
-	bool		has_work;		/* for a worker */
+	bool		has_work;		/* in the log, for a worker */
 	TimestampTz oldest_at;		/* of all that is to be done, or 0 */
 
 	Datum	   *paused;			/* some tenants that are */
@@ -58,6 +60,8 @@ typedef struct PjProjectionLook
 
 extern void pj_projections_look(PjPairLook *pairs, PjProjectionLook *looks,
 								int n, int max_tenants);
+extern bool pj_projection_look_has_items(PjPairLook *pairs,
+										 const PjProjectionLook *look);
 extern int	pj_projection_look_tenants(PjPairLook *pairs,
 									   const PjProjectionLook *look,
 									   int max_tenants, Datum *tenants);

@@ -39,6 +39,10 @@ is($standby->safe_psql('postgres', 'TABLE balance'), 't|a|10', 'and the read mod
 is($standby->safe_psql('postgres', 'SELECT aggregate_id, last_sequence_number FROM projector.offsets'), 'a|4', 'and the offsets');
 is($standby->safe_psql('postgres', 'SELECT aggregate_id, status FROM projector.outbox'), 'b|pending', 'and the outbox');
 is($standby->safe_psql('postgres', 'SELECT projection_name, mode, state FROM projector.progress'), 'balance|backfill|paused', 'and what is to be done');
+is($standby->safe_psql('postgres', q{SELECT lag_events, paused FROM projector.metrics WHERE projection_name = 'balance'}), '1|1', 'and the metrics');
+is($standby->safe_psql('postgres', q{SELECT tenant_id, state, lag_events FROM projector.metrics_by_tenant}), 't|paused|1', 'by tenant');
+like($standby->safe_psql('postgres', 'SELECT projector_openmetrics()'), qr/^projector_lag_events\{.*\} 1$/m, 'as text');
+like($standby->safe_psql('postgres', 'SELECT string_agg(action, chr(44) ORDER BY id) FROM projector.audit'), qr/\Acreate,pause\z/, 'and who did what');
 
 foreach my $command (
 	q{projector_append('t', 'a', 'Added', '1')},

@@ -87,7 +87,7 @@ CREATE TABLE counts (tenant_id text, id text, n bigint NOT NULL DEFAULT 0, last_
 EOS
 
 # What is shown of the only session that does something.
-my $shown = q{SELECT pid, projection_name, tenant_id, mode, state, phase, events_done, percent > 0 AND percent <= 100, tenants_done, tenants_total
+my $shown = q{SELECT pid, projection_name, tenant_id, mode, state, phase, events_done, percent > 0 AND percent < 100, tenants_done, tenants_total
 	FROM projector.progress WHERE pid IS NOT NULL};
 
 # Operations of a session that waits at the gate in the fifth event of acme, and then go on.

@@ -226,6 +226,26 @@ tool_prints('problems -d elsewhere', qr/No problems/, 'there too');
 	like(scalar(`find $prefix -name '*.pyc'`), qr/\A\z/, 'and writes nothing beside them');
 }
 
+# ---- a limit that would hide everything ----
+
+foreach my $command ('problems', 'outbox', 'audit', 'status', 'requeue stock')
+{
+	my ($code, $out, $err) = tool((split ' ', $command), '--limit', '0');
+	is($code, 2, "$command --limit 0: exit code");
+	like($err, qr/--limit: '0' is not a number from 1/, "$command --limit 0: refused");
+}
+
+# ---- output that goes nowhere ----
+
+foreach my $case ([ '>&-', 0, qr/\A\z/ ], [ '>/dev/full', 2, qr/\Aprojector: No space left on device\n\z/ ], [ '| head -c 1 >/dev/null', 0, qr/\A\z/ ])
+{
+	my ($where, $code, $said) = @$case;
+	my $err = '';
+	IPC::Run::run([ 'bash', '-o', 'pipefail', '-c', "bin/projector report $where" ], '<', \undef, '2>', \$err);
+	is($? >> 8, $code, "report $where: exit code");
+	like($err, $said, "report $where: what it says");
+}
+
 # ---- names that would move the cursor ----
 
 sql(qq{CREATE TABLE evil (LIKE stock INCLUDING ALL);
@@ -239,6 +259,24 @@ foreach my $command ('status', 'audit', 'problems', 'outbox')
 }
 tool_prints('status', qr/^e\\x1b\[31mvil\\u202e\\x0aname /m, 'they are visible');
 like((tool('status', "e\x1b[31mvil\xe2\x80\xae\nname"))[1], qr/^ten\\x1b\[2J\\u200fant /m, 'tenants too');
+
+# ---- a database without an encoding ----
+
+sql(q{CREATE DATABASE bytes ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0});
+$node->safe_psql('bytes', "CREATE EXTENSION projector; $STOCK");
+$node->safe_psql('bytes', q{SELECT projector_create('stock', targets => '{stock}', fold_columns => '{"on_hand": "s.on_hand + 1"}');
+	BEGIN;
+	SELECT projector_append(E't\xe4', 'lamp', 'Received', '{"qty": "x"}');
+	SELECT projector_pause('stock', E't\xe4');
+	COMMIT});
+foreach my $command ('status', 'status stock', 'problems', 'outbox', 'audit', 'audit --json', 'report')
+{
+	my ($code, $out, $err) = tool((split ' ', $command), '-d', 'bytes');
+	isnt($code, 2, "$command: bytes that are no characters") or diag($err);
+	like($out, qr/t\\xe4|stock/, "$command: are shown");
+}
+like((tool('status', 'stock', '-d', 'bytes'))[1], qr/^t\\xe4 /m, 'as an escape');
+is(json('audit -d bytes')->[0]{arguments}{tenant_id}, 't\xe4', 'in JSON too');
 
 $node->stop;
 done_testing();

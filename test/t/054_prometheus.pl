@@ -272,6 +272,7 @@ sub write_textfile
 	my ($db) = @_;
 	local %ENV = (%ENV, PGHOST => $node->host, PGPORT => $node->port, PGUSER => 'watcher', PGDATABASE => $db);
 	my $unit = slurp_file('monitoring/projector-textfile@.service');
+	$ENV{$1} = $2 while $unit =~ /^Environment="(\w+)=([^%"]*)"/mg;
 	my @commands = $unit =~ /^ExecStart(?:Pre|Post)?=\+?(.*)/mg;
 	foreach my $command (@commands)
 	{
@@ -291,6 +292,19 @@ start_program('node', 'prometheus-node-exporter', '--collector.disable-defaults'
 	"--collector.textfile.directory=$dir/textfile", "--web.listen-address=127.0.0.1:$port{node}");
 ok(eventually(sub { get('node', '/metrics') =~ /^projector_/m && get('exporter', '/metrics') =~ /^projector_/m }), 'both exporters answer')
   or BAIL_OUT(get('exporter', '/metrics'));
+
+# Prometheus reads UTF-8 only.
+sql(q{CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0}, 'postgres');
+sql("CREATE EXTENSION projector; SELECT projector_grant('watcher', 'reader'); CREATE TABLE t (tenant_id text, id text, n int,
+	last_event_id uuid, last_event_version bigint, PRIMARY KEY (tenant_id, id));
+	SELECT projector_create(chr(246), targets => '{t}', fold_columns => '{\"n\": \"1\"}')", 'latin');
+write_textfile('latin');
+{
+	my $text = slurp_file("$dir/textfile/projector-latin.prom");
+	like($text, qr/projection="\xc3\xb6"/, 'the file of a database in LATIN1 is UTF-8');
+	promtool('promtool accepts it', qw(check metrics), \$text);
+}
+unlink "$dir/textfile/projector-latin.prom" or die;
 
 sub compare_metrics
 {

@@ -4,6 +4,7 @@ main        reads the command line, runs a command, and turns errors into one li
 server      the connection and what the database has of projector
 text        names and figures in a terminal
 output      tables and JSON
+limit       the option --limit
 commands    the short commands, one file per topic
 doctor      checks of an installation
 top         the live screen

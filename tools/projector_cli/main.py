@@ -65,9 +65,21 @@ def run(options):
             server.close()
 
 
+def prepare_output():
+    """Give the streams what they may lack: a file, and a way to print what the terminal has no character for."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:      # closed by the caller
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+        getattr(sys, name).reconfigure(errors="backslashreplace")
+
+
+def leave_output():
+    """What could not be written is lost; do not complain again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(arguments):
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")   # what the terminal has no character for
+    prepare_output()
     try:
         options = read_options(arguments)
         failed = getattr(COMMANDS[options.command], "failed", None)
@@ -85,9 +97,12 @@ def main(arguments):
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of a pipe has gone; do not complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        leave_output()      # the reader of a pipe has gone
         return 0
+    except OSError as error:
+        leave_output()
+        print(f"projector: {text.visible(error.strerror or error)}", file=sys.stderr)
+        return 2
     except Exception as error:
         if os.environ.get("PROJECTOR_TRACEBACK"):
             raise

@@ -3,7 +3,9 @@
 Every query of the tool goes through Server.  It uses documented views and functions
 only, so that a role with projector_grant(role, 'reader') can look at everything.
 """
+import codecs
 import getpass
+import json
 import sys
 
 import psycopg
@@ -19,6 +21,21 @@ class TolerantText(Loader):
 
     def load(self, data):
         return bytes(data).decode("utf-8", "backslashreplace")
+
+
+def escaped_in_json(error):
+    """\\xNN for bytes that are not UTF-8, as a string in JSON has it."""
+    return "".join(f"\\\\x{byte:02x}" for byte in error.object[error.start:error.end]), error.end
+
+
+codecs.register_error("escaped_in_json", escaped_in_json)
+
+
+class TolerantJson(Loader):
+    """The same for JSON."""
+
+    def load(self, data):
+        return json.loads(bytes(data).decode("utf-8", "escaped_in_json"))
 
 
 def parameters(options):
@@ -61,6 +78,11 @@ class Server:
             raise errors.cannot_connect(error) from None
         for name in ("text", "varchar", "name", "bpchar"):
             self.connection.adapters.register_loader(name, TolerantText)
+        for name in ("json", "jsonb"):
+            self.connection.adapters.register_loader(name, TolerantJson)
+        if self.connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+            # The server would refuse to send what is not UTF-8.
+            self.connection.execute("SET client_encoding = 'SQL_ASCII'")
         self.user = self.connection.info.user
         self.database = self.connection.info.dbname
         found = self.row("SELECT n.nspname AS schema, e.extversion AS version FROM pg_catalog.pg_extension e"

@@ -156,7 +156,7 @@ COMMENT ON COLUMN projector.metrics.batches_total IS
 COMMENT ON COLUMN projector.metrics.apply_seconds_total IS
     'how long these batches took';
 COMMENT ON COLUMN projector.metrics.lag_seconds IS
-    'the age of the oldest event that is not applied; null if it is off or dormant';
+    'the age of the oldest event that is not applied; null if it is off, in mode shadow or dormant';
 COMMENT ON COLUMN projector.metrics.lag_events IS
     'how many events are not applied; 10000 means that many or more';
 COMMENT ON COLUMN projector.metrics.outbox_pending IS

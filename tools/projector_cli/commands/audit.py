@@ -1,5 +1,6 @@
 """projector audit: who did what."""
 from .. import since
+from ..limit import add_limit
 from ..output import print_json, print_table
 
 HELP = {"audit": "who did what, latest first"}
@@ -10,7 +11,7 @@ COLUMNS = [("happened_at", "WHEN"), ("role", "ROLE"), ("action", "ACTION"), ("pr
 
 def arguments(parser, _name):
     parser.add_argument("--since", metavar="TIME", help='"2 hours", "7d" or a timestamp')
-    parser.add_argument("--limit", type=int, default=100, help="at most that many (100)")
+    add_limit(parser)
 
 
 def run(server, options):

@@ -1,4 +1,5 @@
 """projector outbox: the events that wait."""
+from ..limit import add_limit
 from ..output import print_json, print_table
 from ..text import count
 
@@ -13,7 +14,7 @@ def arguments(parser, _name):
     parser.add_argument("--projection", metavar="P", help="only of this projection")
     parser.add_argument("--tenant", metavar="T", help="only of this tenant")
     parser.add_argument("--status", choices=["pending", "processing", "held", "failed", "dead"])
-    parser.add_argument("--limit", type=int, default=100, help="at most that many (100)")
+    add_limit(parser)
 
 
 def run(server, options):

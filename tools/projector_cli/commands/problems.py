@@ -1,4 +1,5 @@
 """projector problems: what needs somebody, worst first, with the command that helps."""
+from ..limit import add_limit
 from ..output import print_json, shown
 from ..text import capped, visible
 
@@ -6,7 +7,7 @@ HELP = {"problems": "what needs attention, worst first, with the command that he
 
 
 def arguments(parser, _name):
-    parser.add_argument("--limit", type=int, default=100, help="at most that many (100)")
+    add_limit(parser)
 
 
 def place(problem):

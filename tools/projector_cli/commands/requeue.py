@@ -1,4 +1,5 @@
 """projector requeue: failed and dead events are tried again."""
+from ..limit import add_limit
 from ..output import print_json, print_table
 from ..text import count
 
@@ -13,7 +14,7 @@ def arguments(parser, _name):
     parser.add_argument("--tenant", metavar="T", help="only of this tenant")
     parser.add_argument("--aggregate", metavar="A", help="only of this aggregate")
     parser.add_argument("--number", metavar="N", type=int, help="only this event of the aggregate")
-    parser.add_argument("--limit", type=int, default=100, help="at most that many, oldest first (100)")
+    add_limit(parser, "at most that many, oldest first (100)")
 
 
 def run(server, options):

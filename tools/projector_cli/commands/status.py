@@ -1,4 +1,5 @@
 """projector status: how each projection is, or each tenant of one."""
+from ..limit import add_limit
 from ..output import print_json, print_table
 from ..states import place
 from ..text import capped, count
@@ -13,7 +14,7 @@ ONE = [("tenant_id", "TENANT"), ("mode", "MODE"), ("state", "STATE"), ("lag_even
 
 def arguments(parser, _name):
     parser.add_argument("projection", nargs="?", metavar="PROJECTION")
-    parser.add_argument("--limit", type=int, default=100, help="at most that many tenants, worst first (100)")
+    add_limit(parser, "at most that many tenants, worst first (100)")
 
 
 def show(rows, columns):
